@@ -44,7 +44,7 @@ var enums = []any{hypervisor.Running, hypervisor.PreCopy, hypervisor.JobNone, hy
 	convergence.NoReason, convergence.Method(0), migration.NoFault, placement.Policy,
 	placement.Force(0), migration.Won, migration.Nothing, evacuation.Unclassified, evacuation.Found,
 	evacuation.InstanceUnknown, evacuation.QueueAll, evacuation.LargestFirst, evacuation.Unset,
-	evacuation.ByStrategy, controller.Leave, sim.AtRest, sim.Stands, store.RunPlan,
+	evacuation.ByStrategy, controller.Leave, sim.AtRest, store.RunPlan,
 	store.MoveWaits, store.ServiceWaits, store.HookWaits}
 
 // sets are bit sets, which print as names and marshal as lists of names.

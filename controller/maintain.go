@@ -86,7 +86,7 @@ func (c *Controller) maintain(ctx context.Context, now time.Time) error {
 	if m == nil {
 		return nil
 	}
-	d := DecideMaintenance(m, MaintenanceSight{Host: c.serviceSight, Plan: func(name string) *store.Plan {
+	d := decideMaintenance(m, maintenanceSight{Host: c.serviceSight, Plan: func(name string) *store.Plan {
 		return v.plans[name]
 	}, Where: c.whereabouts}, now)
 	v.again = d.Again
@@ -99,7 +99,7 @@ func (c *Controller) maintain(ctx context.Context, now time.Time) error {
 
 // service stores what was decided about a run, and then does it. It reports false when another process
 // has written one of the records meanwhile.
-func (c *Controller) service(ctx context.Context, m *store.Maintenance, d *MaintenanceStep, now time.Time) (bool, error) {
+func (c *Controller) service(ctx context.Context, m *store.Maintenance, d *maintenanceStep, now time.Time) (bool, error) {
 	if d.Changed {
 		if stored, err := c.put(ctx, &d.Run, now); err != nil || !stored {
 			return false, err
@@ -126,7 +126,7 @@ func (c *Controller) service(ctx context.Context, m *store.Maintenance, d *Maint
 }
 
 // ordered returns a host as a run of maintenance orders it to be.
-func (c *Controller) ordered(o *HostOrder, run string, terms evacuation.Terms) *store.Host {
+func (c *Controller) ordered(o *hostOrder, run string, terms evacuation.Terms) *store.Host {
 	next := *c.cache.host(o.Host).rec
 	key := cmp.Or(c.config.Evacuation.DrainKey, evacuation.DefaultDrainKey)
 	switch {
@@ -153,13 +153,13 @@ func (c *Controller) ordered(o *HostOrder, run string, terms evacuation.Terms) *
 func drainValue(run string) string { return "maintenance/" + run }
 
 // serviceSight returns what is known about a host.
-func (c *Controller) serviceSight(name hypervisor.HostName) ServiceSight {
+func (c *Controller) serviceSight(name hypervisor.HostName) serviceSight {
 	e := c.cache.hosts[name]
 	if e == nil || e.rec.Version == 0 {
-		return ServiceSight{}
+		return serviceSight{}
 	}
 	h := e.rec
-	s := ServiceSight{Known: true, Cordoned: h.Cordoned, For: h.CordonedFor, Drains: e.drains, Session: h.Session,
+	s := serviceSight{Known: true, Cordoned: h.Cordoned, For: h.CordonedFor, Drains: e.drains, Session: h.Session,
 		Software: h.Host.Software, Unwell: unwell(h), Incoming: c.cache.slots.To(name)}
 	key := cmp.Or(c.config.Evacuation.DrainKey, evacuation.DefaultDrainKey)
 	for _, t := range h.Taints {

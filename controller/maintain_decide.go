@@ -11,8 +11,8 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// A ServiceSight is what is known about a host of a run of maintenance.
-type ServiceSight struct {
+// A serviceSight is what is known about a host of a run of maintenance.
+type serviceSight struct {
 	Known    bool // there is such a host
 	Cordoned bool
 	For      string // the run that has cordoned it
@@ -27,16 +27,16 @@ type ServiceSight struct {
 	Incoming   int               // migrations to it that hold a slot
 }
 
-// A MaintenanceSight tells what is known about what a run of maintenance deals with.
-type MaintenanceSight struct {
-	Host func(hypervisor.HostName) ServiceSight
+// A maintenanceSight tells what is known about what a run of maintenance deals with.
+type maintenanceSight struct {
+	Host func(hypervisor.HostName) serviceSight
 	Plan func(name string) *store.Plan // nil: there is none
 	// Where is the host of a VM; "" is that there is no such VM, or that it is off.
 	Where func(hypervisor.VMID) hypervisor.HostName
 }
 
-// A HostOrder is what is to be changed about a host of a run.
-type HostOrder struct {
+// A hostOrder is what is to be changed about a host of a run.
+type hostOrder struct {
 	Host hypervisor.HostName
 	// Cordon it for the run, or Uncordon what the run has cordoned.
 	Cordon, Uncordon bool
@@ -44,19 +44,19 @@ type HostOrder struct {
 	Drain, Undrain bool
 }
 
-// A MaintenanceStep is what is done next about a run of maintenance.
-type MaintenanceStep struct {
+// A maintenanceStep is what is done next about a run of maintenance.
+type maintenanceStep struct {
 	// Run is the run as it is to be stored before anything else is done, if Changed.
 	Run     store.Maintenance
 	Changed bool
-	Orders  []HostOrder
+	Orders  []hostOrder
 	// Plans are to be stored: they are created, or what is wished of them has changed.
 	Plans []store.Plan
 	// Again is when to decide again, whatever happens; zero is never.
 	Again time.Time
 }
 
-// DecideMaintenance decides what is done next about a run of maintenance. A host of a batch goes through
+// decideMaintenance decides what is done next about a run of maintenance. A host of a batch goes through
 // these phases, and the next batch begins when all hosts of the one before are through:
 //
 //   - draining: it is cordoned, the moves of the plan are carried out, and what they leave is drained;
@@ -67,8 +67,8 @@ type MaintenanceStep struct {
 //
 // Outside windows, while the run is paused, and when it has stopped, no host is emptied and no hook is
 // called for; hosts whose hook has ended are checked, and take VMs again, all the same.
-func DecideMaintenance(m *store.Maintenance, see MaintenanceSight, now time.Time) MaintenanceStep {
-	d := maintenanceDecision{now: now, see: see, step: MaintenanceStep{Run: *m}}
+func decideMaintenance(m *store.Maintenance, see maintenanceSight, now time.Time) maintenanceStep {
+	d := maintenanceDecision{now: now, see: see, step: maintenanceStep{Run: *m}}
 	d.run = &d.step.Run
 	if !m.Ended.IsZero() {
 		return d.step
@@ -95,9 +95,9 @@ func sameRun(a, b *store.Maintenance) bool {
 
 type maintenanceDecision struct {
 	now  time.Time
-	see  MaintenanceSight
+	see  maintenanceSight
 	run  *store.Maintenance
-	step MaintenanceStep
+	step maintenanceStep
 }
 
 func (d *maintenanceDecision) active() bool  { return d.run.Active(d.now) }
@@ -353,7 +353,7 @@ func (d *maintenanceDecision) enter(h *store.ServicedHost, phase store.ServicePh
 }
 
 // uncordoned stops the run when an operator has uncordoned a host that is not through.
-func (d *maintenanceDecision) uncordoned(h *store.ServicedHost, s *ServiceSight) bool {
+func (d *maintenanceDecision) uncordoned(h *store.ServicedHost, s *serviceSight) bool {
 	if s.Cordoned {
 		h.Cordoned = true
 		return false
@@ -365,7 +365,7 @@ func (d *maintenanceDecision) uncordoned(h *store.ServicedHost, s *ServiceSight)
 }
 
 // draining decides about a host that is being emptied.
-func (d *maintenanceDecision) draining(h *store.ServicedHost, s *ServiceSight) {
+func (d *maintenanceDecision) draining(h *store.ServicedHost, s *serviceSight) {
 	switch left := len(s.VMs); {
 	case d.uncordoned(h, s): // it may get further VMs
 		h.Because = ""
@@ -382,7 +382,7 @@ func (d *maintenanceDecision) draining(h *store.ServicedHost, s *ServiceSight) {
 }
 
 // stuck stops the run when a host does not become empty.
-func (d *maintenanceDecision) stuck(h *store.ServicedHost, s *ServiceSight) {
+func (d *maintenanceDecision) stuck(h *store.ServicedHost, s *serviceSight) {
 	switch {
 	case s.Drains && len(s.VMs) > 0 && len(s.Fixed) == len(s.VMs):
 		d.stop("%s cannot be emptied: %s cannot be migrated", h.Name, listed(s.VMs))
@@ -418,7 +418,7 @@ func (d *maintenanceDecision) moved() bool {
 }
 
 // drains reports whether a host is to be drained, once the moves are through.
-func (d *maintenanceDecision) drains(h *store.ServicedHost, s *ServiceSight) bool {
+func (d *maintenanceDecision) drains(h *store.ServicedHost, s *serviceSight) bool {
 	if h.Phase != store.ServiceDraining || !d.moved() {
 		return false
 	}
@@ -428,7 +428,7 @@ func (d *maintenanceDecision) drains(h *store.ServicedHost, s *ServiceSight) boo
 }
 
 // hook decides about a host whose hook was called for.
-func (d *maintenanceDecision) hook(h *store.ServicedHost, s *ServiceSight) {
+func (d *maintenanceDecision) hook(h *store.ServicedHost, s *serviceSight) {
 	switch a := d.run.Answer(h); {
 	case a.State == store.HookDone:
 		d.enter(h, store.ServiceCheck, "")
@@ -448,7 +448,7 @@ func (d *maintenanceDecision) hook(h *store.ServicedHost, s *ServiceSight) {
 }
 
 // check decides about a host whose hook has ended.
-func (d *maintenanceDecision) check(h *store.ServicedHost, s *ServiceSight) {
+func (d *maintenanceDecision) check(h *store.ServicedHost, s *serviceSight) {
 	why := d.unfit(h, s)
 	if h.Because = why; why == "" {
 		d.enter(h, store.ServiceDone, "")
@@ -460,7 +460,7 @@ func (d *maintenanceDecision) check(h *store.ServicedHost, s *ServiceSight) {
 }
 
 // unfit returns why a host may not take VMs yet; "" is that it may.
-func (d *maintenanceDecision) unfit(h *store.ServicedHost, s *ServiceSight) string {
+func (d *maintenanceDecision) unfit(h *store.ServicedHost, s *serviceSight) string {
 	a := d.run.Answer(h)
 	switch {
 	case !s.Known:
@@ -483,7 +483,7 @@ func (d *maintenanceDecision) unfit(h *store.ServicedHost, s *ServiceSight) stri
 
 // abort settles a host of a run that was aborted. One whose hook has begun, or ended, may be anything:
 // it stays cordoned unless it passes the check now.
-func (d *maintenanceDecision) abort(h *store.ServicedHost, s *ServiceSight) {
+func (d *maintenanceDecision) abort(h *store.ServicedHost, s *serviceSight) {
 	served := h.Phase == store.ServiceCheck
 	if h.Phase == store.ServiceHook {
 		a := d.run.Answer(h)
@@ -505,11 +505,11 @@ func (d *maintenanceDecision) abort(h *store.ServicedHost, s *ServiceSight) {
 }
 
 // order asks for what has to be changed about a host, and reports whether nothing has.
-func (d *maintenanceDecision) order(h *store.ServicedHost, s *ServiceSight) bool {
+func (d *maintenanceDecision) order(h *store.ServicedHost, s *serviceSight) bool {
 	if !s.Known {
 		return true
 	}
-	o := HostOrder{Host: h.Name}
+	o := hostOrder{Host: h.Name}
 	mine := s.Drains && s.DrainedFor == d.run.Name
 	switch h.Phase {
 	case store.ServiceDone, store.ServiceSkipped:
@@ -519,7 +519,7 @@ func (d *maintenanceDecision) order(h *store.ServicedHost, s *ServiceSight) bool
 	}
 	want := d.drains(h, s) && d.active() && s.Cordoned
 	o.Drain, o.Undrain = want && !s.Drains, mine && !want
-	if o == (HostOrder{Host: h.Name}) {
+	if o == (hostOrder{Host: h.Name}) {
 		return true
 	}
 	d.step.Orders = append(d.step.Orders, o)

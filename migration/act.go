@@ -24,7 +24,7 @@ func (c *Config) act(m *Spec, s *State, o *Observation, d *Decision) {
 		}
 	case Running: // Source: KubeVirt v1.9.0 migration.go:1320 (through the VM's state).
 		if c.Compatible && o.Canceled && o.Ownership != Unclaimed && !o.Report.Aborting {
-			d.ask(RequestAbort, NoteAbortSignaled)
+			d.ask(RequestAbort, noteAbortSignaled)
 		}
 	case Failed:
 		if c.Compatible {
@@ -57,11 +57,11 @@ func expendable(o *Observation) bool {
 // Source: KubeVirt v1.9.0 migration.go:1790 to :1862.
 func (c *Config) actPending(m *Spec, o *Observation, d *Decision) {
 	if o.Canceled {
-		c.deleteTarget(NoteCanceledTargetDeleted, o, d)
+		c.deleteTarget(noteCanceledTargetDeleted, o, d)
 		return
 	}
 	if wait := o.Backoff.Sub(o.Now); wait > 0 {
-		d.note(NoteBackoff)
+		d.note(noteBackoff)
 		d.requeue(wait, inFlight)
 		return
 	}
@@ -76,7 +76,7 @@ func (c *Config) actPending(m *Spec, o *Observation, d *Decision) {
 			c.expire(m, o, d)
 		}
 	case o.VM.Hotplug && !o.Attachment.Exists:
-		d.ask(CreateAttachment, NoteCreatedAttachment)
+		d.ask(CreateAttachment, noteCreatedAttachment)
 	}
 }
 
@@ -90,11 +90,11 @@ func (d *Decision) createTarget(m *Spec, o *Observation) {
 		d.requeue(Priority(100).Requeue(), m.Priority) // one second, whatever the priority
 	case o.Gate != Open:
 		if o.Gate == NotAsked {
-			d.note(NoteLimitsNotAsked)
+			d.note(noteLimitsNotAsked)
 		}
 		d.requeue(m.Priority.Requeue(), m.Priority)
 	case o.VM.Running:
-		d.ask(CreateTarget, NoteCreatedTarget)
+		d.ask(CreateTarget, noteCreatedTarget)
 	}
 }
 
@@ -102,11 +102,11 @@ func (d *Decision) createTarget(m *Spec, o *Observation) {
 // Source: KubeVirt v1.9.0 migration.go:1864.
 func (c *Config) actScheduling(m *Spec, o *Observation, d *Decision) {
 	if o.Canceled {
-		c.deleteTarget(NoteCanceledTargetDeleted, o, d)
+		c.deleteTarget(noteCanceledTargetDeleted, o, d)
 		return
 	}
 	if !c.Compatible && o.Target.Ready && o.VM.Hotplug && !o.Attachment.Exists {
-		d.ask(CreateAttachment, NoteCreatedAttachment)
+		d.ask(CreateAttachment, noteCreatedAttachment)
 	}
 	c.expire(m, o, d)
 }
@@ -116,14 +116,14 @@ func (c *Config) actScheduling(m *Spec, o *Observation, d *Decision) {
 func (c *Config) actScheduled(o *Observation, d *Decision) {
 	switch {
 	case o.Canceled && !handedOff(o):
-		c.deleteTarget(NoteCanceledTargetDeleted, o, d)
+		c.deleteTarget(noteCanceledTargetDeleted, o, d)
 	case o.Ownership == ClaimedBySelf || !o.Target.Ready:
 	case o.VM.Hotplug && !o.Attachment.Exists:
 		if d.Stuck = c.Compatible; !d.Stuck {
-			d.ask(CreateAttachment, NoteCreatedAttachment)
+			d.ask(CreateAttachment, noteCreatedAttachment)
 		}
 	default:
-		d.ask(HandOff, NoteHandedOff)
+		d.ask(HandOff, noteHandedOff)
 	}
 }
 
@@ -136,17 +136,17 @@ func (c *Config) expire(m *Spec, o *Observation, d *Decision) {
 	}
 	age := max(0, o.Now.Sub(o.Target.Created)) // clocks differ
 	if o.Target.Unschedulable {
-		d.note(NoteTargetUnschedulable)
+		d.note(noteTargetUnschedulable)
 		left := or(m.Timeouts.Unschedulable, c.Timeouts.Unschedulable) - age
 		if left <= 0 {
-			c.deleteTarget(NoteUnschedulableTimeout, o, d)
+			c.deleteTarget(noteUnschedulableTimeout, o, d)
 			return
 		}
 		d.requeue(left, inFlight)
 	}
 	left := or(m.Timeouts.Target, c.Timeouts.Target) - age
 	if left <= 0 {
-		c.deleteTarget(NotePendingTimeout, o, d)
+		c.deleteTarget(notePendingTimeout, o, d)
 		return
 	}
 	d.requeue(left, inFlight)
@@ -167,6 +167,6 @@ func (d *Decision) reportFailed(o *Observation) {
 	case o.Ownership != ClaimedBySelf:
 		d.Stuck = true
 	default:
-		d.ask(ReportFailed, NoteMarkedFailed)
+		d.ask(ReportFailed, noteMarkedFailed)
 	}
 }

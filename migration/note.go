@@ -7,55 +7,55 @@ type Note string
 
 // The notes.
 const (
-	NoteVMMissing             Note = "vmiMissing"
-	NoteVMFinal               Note = "vmiFinal"
-	NoteCanceled              Note = "canceled"
-	NoteVMStopping            Note = "vmiStopping"
-	NoteReplaced              Note = "replaced"
-	NoteTargetDown            Note = "targetDown"
-	NoteTargetRemoved         Note = "targetRemoved"
-	NoteStateCleared          Note = "stateCleared"
-	NoteStateTakenOver        Note = "stateTakenOver"
-	NoteSourceFailed          Note = "sourceReportedFailed"
-	NoteAttachmentDown        Note = "attachmentDown"
-	NoteOtherInProgress       Note = "otherInProgress"
-	NoteUtilityVolumesTimeout Note = "utilityVolumesTimeout"
-	NoteUtilityVolumesWaiting Note = "utilityVolumesWaiting"
-	NoteMarkedFailed          Note = "markedFailed"
-	NoteSucceeded             Note = "sourceReportedSucceeded"
-	NoteTargetUnschedulable   Note = "targetUnschedulable"
-	NoteUnschedulableTimeout  Note = "unschedulableTimeout"
-	NotePendingTimeout        Note = "pendingTimeout"
-	NoteCanceledTargetDeleted Note = "canceledTargetDeleted"
-	NoteCreatedTarget         Note = "createdTarget"
-	NoteCreatedAttachment     Note = "createdAttachment"
-	NoteHandedOff             Note = "handedOff"
-	NoteAbortSignaled         Note = "abortSignaled"
-	NoteBackoff               Note = "backoff"
-	NoteBackupAborted         Note = "backupAborted"
-	NoteOverdue               Note = "overdue"
-	NoteOutcomeUnknown        Note = "outcomeUnknown"
-	NoteTargetImpossible      Note = "targetImpossible"
-	NoteBadRequest            Note = "badRequest"
-	NoteTargetRefused         Note = "targetRefused"
-	// NoteLimitsNotAsked: the caller did not set [Observation.Gate], so that no target is created.
-	NoteLimitsNotAsked Note = "limitsNotAsked"
+	noteVMMissing             Note = "vmiMissing"
+	noteVMFinal               Note = "vmiFinal"
+	noteCanceled              Note = "canceled"
+	noteVMStopping            Note = "vmiStopping"
+	noteReplaced              Note = "replaced"
+	noteTargetDown            Note = "targetDown"
+	noteTargetRemoved         Note = "targetRemoved"
+	noteStateCleared          Note = "stateCleared"
+	noteStateTakenOver        Note = "stateTakenOver"
+	noteSourceFailed          Note = "sourceReportedFailed"
+	noteAttachmentDown        Note = "attachmentDown"
+	noteOtherInProgress       Note = "otherInProgress"
+	noteUtilityVolumesTimeout Note = "utilityVolumesTimeout"
+	noteUtilityVolumesWaiting Note = "utilityVolumesWaiting"
+	noteMarkedFailed          Note = "markedFailed"
+	noteSucceeded             Note = "sourceReportedSucceeded"
+	noteTargetUnschedulable   Note = "targetUnschedulable"
+	noteUnschedulableTimeout  Note = "unschedulableTimeout"
+	notePendingTimeout        Note = "pendingTimeout"
+	noteCanceledTargetDeleted Note = "canceledTargetDeleted"
+	noteCreatedTarget         Note = "createdTarget"
+	noteCreatedAttachment     Note = "createdAttachment"
+	noteHandedOff             Note = "handedOff"
+	noteAbortSignaled         Note = "abortSignaled"
+	noteBackoff               Note = "backoff"
+	noteBackupAborted         Note = "backupAborted"
+	noteOverdue               Note = "overdue"
+	noteOutcomeUnknown        Note = "outcomeUnknown"
+	noteTargetImpossible      Note = "targetImpossible"
+	noteBadRequest            Note = "badRequest"
+	noteTargetRefused         Note = "targetRefused"
+	// noteLimitsNotAsked: the caller did not set [Observation.Gate], so that no target is created.
+	noteLimitsNotAsked Note = "limitsNotAsked"
 )
 
 // normal gives the reasons of what is no warning, warnings those of warnings that do not tell of
 // a failure.
 var normal = map[Note]string{
-	NoteSucceeded: "SuccessfulMigration", NoteHandedOff: "SuccessfulHandOver",
-	NoteUnschedulableTimeout: "SuccessfulDelete", NotePendingTimeout: "SuccessfulDelete",
-	NoteCanceledTargetDeleted: "SuccessfulDelete", NoteCreatedTarget: "SuccessfulCreate",
-	NoteCreatedAttachment: "SuccessfulCreate", NoteAbortSignaled: "SuccessfulAbortMigration",
-	NoteBackupAborted: "BackupAbortedForMigration",
+	noteSucceeded: "SuccessfulMigration", noteHandedOff: "SuccessfulHandOver",
+	noteUnschedulableTimeout: "SuccessfulDelete", notePendingTimeout: "SuccessfulDelete",
+	noteCanceledTargetDeleted: "SuccessfulDelete", noteCreatedTarget: "SuccessfulCreate",
+	noteCreatedAttachment: "SuccessfulCreate", noteAbortSignaled: "SuccessfulAbortMigration",
+	noteBackupAborted: "BackupAbortedForMigration",
 }
 
 var warnings = map[Note]string{
-	NoteUtilityVolumesWaiting: "UtilityVolumeMigrationPending", NoteBackoff: "MigrationBackoff",
-	NoteTargetUnschedulable: "migrationTargetPodUnschedulable",
-	NoteOutcomeUnknown:      "UnknownMigration", NoteLimitsNotAsked: "MigrationLimitsNotAsked",
+	noteUtilityVolumesWaiting: "UtilityVolumeMigrationPending", noteBackoff: "MigrationBackoff",
+	noteTargetUnschedulable: "migrationTargetPodUnschedulable",
+	noteOutcomeUnknown:      "UnknownMigration", noteLimitsNotAsked: "MigrationLimitsNotAsked",
 }
 
 // Reason returns KubeVirt's event reason.
@@ -65,4 +65,4 @@ func (n Note) Reason() string { return cmp.Or(normal[n], warnings[n], "FailedMig
 func (n Note) Warning() bool { return normal[n] == "" }
 
 // OnVM reports whether the note is recorded on the VM, not on the migration.
-func (n Note) OnVM() bool { return n == NoteMarkedFailed || n == NoteBackoff }
+func (n Note) OnVM() bool { return n == noteMarkedFailed || n == noteBackoff }

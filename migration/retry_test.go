@@ -40,7 +40,7 @@ func TestWhoGivesUpWaits(t *testing.T) {
 		VM: migration.VMStatus{Exists: true, Running: true}, Ownership: migration.Unclaimed}
 	state := migration.State{Phase: migration.Pending, Deadline: now.Add(time.Hour)}
 	d := config.Step(&migration.Spec{ID: "a"}, &state, &seen)
-	if d.Actions.Has(migration.CreateTarget) || !slices.Contains(d.Notes(), migration.NoteBackoff) {
+	if d.Actions.Has(migration.CreateTarget) || !slices.Contains(d.Notes(), "backoff") {
 		t.Errorf("before its time: %v, notes %v", d.Actions, d.Notes())
 	}
 	for _, w := range d.Requeues() {

@@ -52,7 +52,7 @@ func asList(labels Labels) []label {
 }
 
 // MatchPolicies returns the policy for a VM, as [PolicyMatcher.Match] does.
-func (s *PolicySet) Match(vm, namespace Labels) *Policy {
+func (s *PolicySet) match(vm, namespace Labels) *Policy {
 	if s.matcher.ignores(vm) {
 		return s.matcher.Match(s.policies, vm, namespace)
 	}
@@ -67,7 +67,7 @@ func (s *PolicySet) Match(vm, namespace Labels) *Policy {
 
 // ResolveOptions returns the options and the policy's name, as [PolicyMatcher.Resolve] does.
 func (s *PolicySet) Resolve(c Cluster, vm, namespace Labels) (Options, string) {
-	winner := s.Match(vm, namespace)
+	winner := s.match(vm, namespace)
 	if winner == nil {
 		return c.Options(), ""
 	}

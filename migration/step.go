@@ -192,8 +192,8 @@ func Withdrawn(because string) bool {
 
 // These rules are not in the tables: they only hold where progress looks.
 var (
-	targetExpired         = rule{name: "target-expired", note: NoteOverdue}
-	utilityVolumesExpired = rule{name: "utility-volumes-timeout", note: NoteUtilityVolumesTimeout}
+	targetExpired         = rule{name: "target-expired", note: noteOverdue}
+	utilityVolumesExpired = rule{name: "utility-volumes-timeout", note: noteUtilityVolumesTimeout}
 )
 
 // attached reports whether hot-plugged volumes, if any, are at the target.
@@ -220,7 +220,7 @@ func (c *Config) leavePending(m *Spec, o *Observation, d *Decision) {
 func (d *Decision) heldByBackup(m *Spec, o *Observation) bool {
 	if o.VM.Backup {
 		if m.Priority >= SystemCritical && !d.State.Conditions.Has(BlockedByBackup) {
-			d.ask(AbortBackup, NoteBackupAborted)
+			d.ask(AbortBackup, noteBackupAborted)
 		}
 		d.requeue(m.Priority.Requeue(), m.Priority)
 	}
@@ -244,7 +244,7 @@ func (c *Config) heldByUtilityVolumes(m *Spec, o *Observation, d *Decision) bool
 		c.giveUp(&utilityVolumesExpired, o, d)
 		return true
 	}
-	d.note(NoteUtilityVolumesWaiting)
+	d.note(noteUtilityVolumesWaiting)
 	d.mirror(BlockedByUtilityVolumes, true)
 	d.requeue(left, inFlight)
 	return true
@@ -262,7 +262,7 @@ func (d *Decision) leaveRunning(o *Observation) {
 			d.State.Because = MemoryLost
 		}
 		d.State.Conditions = d.State.Conditions.Without(OutcomeUnknown)
-		d.note(NoteSucceeded)
+		d.note(noteSucceeded)
 		d.enter(Succeeded, o.Now)
 	}
 }

@@ -59,7 +59,7 @@ func diff(want, got vectorOut) string {
 // state still tells of an earlier, ended migration contains that one's outcome,
 // too: it was taken for a report of failure, or for nothing.
 func (o *vectorOut) nameHandOver() {
-	if slices.Contains(o.Events, event(migration.NoteHandedOff)) {
+	if slices.Contains(o.Events, event("handedOff")) {
 		o.Actions = []string{migration.HandOff.String()}
 	}
 }

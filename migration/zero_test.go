@@ -64,7 +64,7 @@ func TestWithoutAnAnswerOfTheLimitsNoTargetIsCreated(t *testing.T) {
 		if d.Actions.Has(migration.CreateTarget) {
 			t.Error("a target is created although the limits were not asked")
 		}
-		if !slices.Contains(d.Notes(), migration.NoteLimitsNotAsked) {
+		if !slices.Contains(d.Notes(), "limitsNotAsked") {
 			t.Errorf("notes are %v, and do not say that the limits were not asked", d.Notes())
 		}
 		s.seen.Gate = migration.Open

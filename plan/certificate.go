@@ -101,7 +101,7 @@ func (c *Certificate) Room(host *placement.Host, f *Fleet) int64 {
 	case CPUs:
 		room = int64(host.FreeCPUs())
 	case Places:
-		for _, vm := range f.ByID(c.VMs) {
+		for _, vm := range f.byID(c.VMs) {
 			room = max(room, int64(limit(&f.VMs[vm].VM, c.Group)))
 		}
 		room -= int64(host.Groups[c.Group])

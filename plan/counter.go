@@ -20,9 +20,9 @@ const (
 	// TooLittleFree: the VMs need more of a resource than is free on all hosts that could take
 	// them; with a unit, there are more of them than pieces of this size.
 	TooLittleFree Why = "too little is free"
-	// AllTried: every placement of the VMs that were on these hosts was tried. VMs are
+	// allTried: every placement of the VMs that were on these hosts was tried. VMs are
 	// those that one of the best leaves over.
-	AllTried Why = "every placement was tried"
+	allTried Why = "every placement was tried"
 	// Sequence: each of the failures leaves room alone and together, but after one of them
 	// every placement was tried, and some later failure leaves no room.
 	Sequence Why = "every placement was tried, for each order"
@@ -166,7 +166,7 @@ func (t *failoverTrial) noHost(units []int, vm int) *Counterexample {
 
 // exhausted says that a search has tried everything.
 func (t *failoverTrial) exhausted(units []int, out []int) *Counterexample {
-	c := &Counterexample{Why: AllTried, Failed: t.names(units), Counts: []OutcomeCount{}}
+	c := &Counterexample{Why: allTried, Failed: t.names(units), Counts: []OutcomeCount{}}
 	type seat struct {
 		vm, host int
 		before   placement.Host
@@ -209,7 +209,7 @@ func (t *failoverTrial) ids(vms []int) []hypervisor.VMID {
 }
 
 // Verify checks a counterexample with nothing but the fleet and placement's conditions,
-// and returns what is wrong with it. What only says that a search was [AllTried] it
+// and returns what is wrong with it. What only says that a search was [allTried] it
 // checks as far as the names go.
 func (c *Counterexample) Verify(f *Fleet) error {
 	var left []placement.Host

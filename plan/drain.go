@@ -133,7 +133,7 @@ func begin(f *Fleet, hosts []hypervisor.HostName) *planner {
 		}
 		p.drained[at] = true
 		p.start.Shut(at, true)
-		p.leavers = append(p.leavers, p.start.On(at)...)
+		p.leavers = append(p.leavers, p.start.on(at)...)
 	}
 	slices.SortFunc(p.leavers, p.harder)
 	return p

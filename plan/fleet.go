@@ -40,7 +40,7 @@ func (v *VM) Weight() int { return max(1, v.Members) }
 
 // Weigh returns how many VMs some are, with all members of groups.
 func (f *Fleet) Weigh(ids []hypervisor.VMID) (n int) {
-	for _, vm := range f.ByID(ids) {
+	for _, vm := range f.byID(ids) {
 		n += f.VMs[vm].Weight()
 	}
 	return n

@@ -45,8 +45,8 @@ func (g Groups) Waves(waves []Wave) []Wave {
 	return all
 }
 
-// More counts the VMs for which others stand, beside these.
-func (g Groups) More(vms []hypervisor.VMID) (n int) {
+// more counts the VMs for which others stand, beside these.
+func (g Groups) more(vms []hypervisor.VMID) (n int) {
 	for _, vm := range vms {
 		n += len(g.Of(vm)) - 1
 	}

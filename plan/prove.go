@@ -92,7 +92,7 @@ func (p *planner) short(left []int) (best *Certificate, least int) {
 func (x *prover) stay(c *Certificate) int {
 	var stays []staying
 	need := c.Need
-	for _, vm := range x.fleet.ByID(c.VMs) {
+	for _, vm := range x.fleet.byID(c.VMs) {
 		v := &x.fleet.VMs[vm]
 		amount, _ := c.Amount(&v.VM)
 		switch {
@@ -211,7 +211,7 @@ func (x *prover) relaxed(vm int, keep []int) placement.VM {
 	moves := func(other int) bool {
 		return x.fleet.VMs[other].Pinned == "" && !slices.Contains(keep, other)
 	}
-	if slices.ContainsFunc(x.fleet.ByID(c.With), moves) {
+	if slices.ContainsFunc(x.fleet.byID(c.With), moves) {
 		c.With = nil
 	}
 	c.Groups = slices.DeleteFunc(slices.Clone(c.Groups), func(r placement.GroupRule) bool {

@@ -175,7 +175,7 @@ func (w *work) guests(vm, host int) []int {
 		o := &w.fleet.VMs[other]
 		return o.Demand() >= memory && o.DemandCPUs() >= cpus
 	}
-	all := slices.DeleteFunc(w.s.On(host), func(other int) bool {
+	all := slices.DeleteFunc(w.s.on(host), func(other int) bool {
 		return other == vm || w.fleet.VMs[other].Pinned != ""
 	})
 	slices.SortStableFunc(all, func(a, b int) int {

@@ -60,8 +60,8 @@ func (s *State) Host(at int) *placement.Host { return &s.hosts[at] }
 // Home returns where a VM is; negative is nowhere.
 func (s *State) Home(vm int) int { return s.home[vm] }
 
-// On returns the VMs that are on a host, by ID. It looks at all VMs.
-func (s *State) On(host int) []int {
+// on returns the VMs that are on a host, by ID. It looks at all VMs.
+func (s *State) on(host int) []int {
 	var all []int
 	for vm, at := range s.home {
 		if at == host {
@@ -116,11 +116,6 @@ func (s *State) survey(vm int) *placement.Move {
 // Fits reports whether a host takes the VM.
 func (q *Question) Fits(host int) bool {
 	return placement.FitsAll(q.rules, q.vm, &q.s.hosts[host], q.o)
-}
-
-// Why returns every reason why a host does not take the VM; none means that it does.
-func (q *Question) Why(host int) []placement.Reason {
-	return placement.CheckAll(q.all, q.vm, &q.s.hosts[host], q.o)
 }
 
 // Start books a VM as on its way to a host. It does not ask whether the host takes

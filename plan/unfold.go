@@ -19,7 +19,7 @@ func (a *MaintenancePlan) Unfold(groups Groups) {
 		a.Moves += Count(b.Waves)
 	}
 	for one := range groups {
-		a.VMs += groups.More([]hypervisor.VMID{one})
+		a.VMs += groups.more([]hypervisor.VMID{one})
 	}
 	for i := range a.Obstacles {
 		o := &a.Obstacles[i]

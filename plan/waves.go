@@ -148,8 +148,8 @@ func InGroup(vm *placement.VM, group string) bool {
 			func(r placement.GroupRule) bool { return r.Group == group })
 }
 
-// ByID returns the positions of VMs, in order; those that are not there are left out.
-func (f *Fleet) ByID(ids []hypervisor.VMID) []int {
+// byID returns the positions of VMs, in order; those that are not there are left out.
+func (f *Fleet) byID(ids []hypervisor.VMID) []int {
 	var all []int
 	for _, id := range ids {
 		if at, ok := f.VMAt(id); ok {

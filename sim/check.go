@@ -35,14 +35,14 @@ func (w *World) checkVM(vm hypervisor.VMID) {
 }
 
 // doing returns what a guest does, by its copies.
-func doing(copies []fake.Copy) Activity {
-	does := Stands
+func doing(copies []fake.Copy) activity {
+	does := guestStands
 	for _, c := range copies {
 		switch c.State {
 		case hypervisor.Running, hypervisor.Stopping, hypervisor.Rebooting:
-			return Runs
+			return guestRuns
 		case hypervisor.Starting, hypervisor.Shutoff:
-			does = Boots
+			does = guestBoots
 		}
 	}
 	return does

@@ -7,7 +7,7 @@ import (
 )
 
 // A Drain is a host that was drained. Times are virtual.
-type DrainTime struct {
+type drainTime struct {
 	Host  hypervisor.HostName
 	Since time.Duration
 	Empty time.Duration // -1 is not yet
@@ -16,48 +16,48 @@ type DrainTime struct {
 }
 
 // A Book has all drains. The zero value is empty and ready.
-type DrainTimes struct {
+type drainTimes struct {
 	home  map[hypervisor.HostName]int // VMs that are at home there
-	of    map[hypervisor.HostName]*DrainTime
-	order []*DrainTime
+	of    map[hypervisor.HostName]*drainTime
+	order []*drainTime
 }
 
 // All lists the drains in the order of their hosts' first.
-func (b *DrainTimes) All() []*DrainTime { return b.order }
+func (b *drainTimes) All() []*drainTime { return b.order }
 
 // On reports whether a host is being drained.
-func (b *DrainTimes) On(host hypervisor.HostName) bool {
+func (b *drainTimes) On(host hypervisor.HostName) bool {
 	d := b.of[host]
 	return d != nil && !d.Over
 }
 
 // Begin notes that a host is to be emptied from now on, unless it is already.
-func (b *DrainTimes) Begin(host hypervisor.HostName, now time.Duration) {
+func (b *drainTimes) Begin(host hypervisor.HostName, now time.Duration) {
 	d := b.of[host]
 	switch {
 	case d == nil:
 		if b.of == nil {
-			b.of = map[hypervisor.HostName]*DrainTime{}
+			b.of = map[hypervisor.HostName]*drainTime{}
 		}
-		d = &DrainTime{}
+		d = &drainTime{}
 		b.of[host] = d
 		b.order = append(b.order, d)
 	case !d.Over:
 		return
 	}
-	*d = DrainTime{Host: host, Since: now, Empty: -1, Last: now}
+	*d = drainTime{Host: host, Since: now, Empty: -1, Last: now}
 	b.emptied(host, now)
 }
 
 // End notes that a drain was taken back, if there is one.
-func (b *DrainTimes) End(host hypervisor.HostName) {
+func (b *drainTimes) End(host hypervisor.HostName) {
 	if d := b.of[host]; d != nil {
 		d.Over = true
 	}
 }
 
 // Came notes that a VM is at home on a host.
-func (b *DrainTimes) Came(host hypervisor.HostName) {
+func (b *drainTimes) Came(host hypervisor.HostName) {
 	if b.home == nil {
 		b.home = map[hypervisor.HostName]int{}
 	}
@@ -68,13 +68,13 @@ func (b *DrainTimes) Came(host hypervisor.HostName) {
 }
 
 // Left notes that a VM is at home on a host no more.
-func (b *DrainTimes) Left(host hypervisor.HostName, now time.Duration) {
+func (b *drainTimes) Left(host hypervisor.HostName, now time.Duration) {
 	b.home[host]--
 	b.emptied(host, now)
 }
 
 // emptied notes when the last VM has left a host.
-func (b *DrainTimes) emptied(host hypervisor.HostName, now time.Duration) {
+func (b *drainTimes) emptied(host hypervisor.HostName, now time.Duration) {
 	if !b.On(host) {
 		return
 	}

@@ -1,4 +1,4 @@
-package sim_test
+package sim
 
 import (
 	"testing"
@@ -6,11 +6,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/sim"
 )
 
 func TestADrainEndsWhenTheLastHasLeft(t *testing.T) {
-	var b sim.DrainTimes
+	var b drainTimes
 	for _, host := range []string{"a", "a", "b"} {
 		b.Came(hypervisor.HostName(host))
 	}
@@ -22,13 +21,13 @@ func TestADrainEndsWhenTheLastHasLeft(t *testing.T) {
 	b.Left("b", 50)
 	b.Came("b") // it is not empty any more
 	b.End("unknown")
-	check(t, &b, sim.DrainTime{Host: "a", Since: 10, Empty: 30, Last: 30},
-		sim.DrainTime{Host: "c", Since: 35, Empty: 35, Last: 35},
-		sim.DrainTime{Host: "b", Since: 40, Empty: -1, Last: 50})
+	check(t, &b, drainTime{Host: "a", Since: 10, Empty: 30, Last: 30},
+		drainTime{Host: "c", Since: 35, Empty: 35, Last: 35},
+		drainTime{Host: "b", Since: 40, Empty: -1, Last: 50})
 }
 
 func TestADrainThatWasTakenBackBeginsAnew(t *testing.T) {
-	var b sim.DrainTimes
+	var b drainTimes
 	b.Came("a")
 	b.Begin("a", 10)
 	b.Begin("a", 15) // it has begun
@@ -37,14 +36,14 @@ func TestADrainThatWasTakenBackBeginsAnew(t *testing.T) {
 	if b.On("a") || b.On("b") {
 		t.Error("nothing is being drained")
 	}
-	check(t, &b, sim.DrainTime{Host: "a", Since: 10, Empty: -1, Last: 10, Over: true})
+	check(t, &b, drainTime{Host: "a", Since: 10, Empty: -1, Last: 10, Over: true})
 	b.Begin("a", 30)
-	check(t, &b, sim.DrainTime{Host: "a", Since: 30, Empty: 30, Last: 30})
+	check(t, &b, drainTime{Host: "a", Since: 30, Empty: 30, Last: 30})
 }
 
-func check(t *testing.T, b *sim.DrainTimes, want ...sim.DrainTime) {
+func check(t *testing.T, b *drainTimes, want ...drainTime) {
 	t.Helper()
-	var got []sim.DrainTime
+	var got []drainTime
 	for _, d := range b.All() {
 		got = append(got, *d)
 	}

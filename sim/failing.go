@@ -50,7 +50,7 @@ func (p *people) beside(w *World, host hypervisor.HostName, boot int, s store.St
 	if host == "" {
 		power := &power{world: w, config: &p.config, since: map[string]time.Duration{}}
 		c := p.config.Warden
-		c.Unmarked, c.Vouched = w.Unmarked(), w.Vouch
+		c.Unmarked, c.Vouched = w.Unmarked(), w.vouch
 		return controller.NewFailover(c, s, power, w)
 	}
 	if p.claims {

@@ -6,35 +6,19 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
 )
 
-// An Activity is what a guest does, by all of its copies together.
-type Activity uint8
+// An activity is what a guest does, by all of its copies together.
+type activity uint8
 
 // What a guest does.
 const (
-	Stands Activity = iota // no copy executes it
-	Boots                  // a copy is off or starts: a restart that was asked for looks the same
-	Runs                   // a copy executes it
+	guestStands activity = iota // no copy executes it
+	guestBoots                  // a copy is off or starts: a restart that was asked for looks the same
+	guestRuns                   // a copy executes it
 )
-
-var activities = [...]string{"stands", "boots", "runs"}
-
-// String returns the what a guest does's word.
-func (d Activity) String() string { return words.String(d, activities[:]) }
-
-// MarshalText stores words, so that renumbering cannot corrupt the past.
-func (d Activity) MarshalText() ([]byte, error) {
-	return words.Text(d, activities[:], "what a guest does")
-}
-
-// UnmarshalText reads a word that MarshalText wrote.
-func (d *Activity) UnmarshalText(text []byte) error {
-	return words.Parse(d, activities[:], "what a guest does", text)
-}
 
 // OutageStats sums up the times in which guests that should run did not. A VM should run unless its
 // operator has stopped, paused or deleted it. A reboot or a resize that was asked for is no outage.
@@ -51,7 +35,7 @@ func (o *OutageStats) add(d time.Duration) {
 }
 
 // A Down is a guest that should run and does not.
-type DownStats struct {
+type downStats struct {
 	VM    hypervisor.VMID
 	Since time.Duration
 }
@@ -59,18 +43,18 @@ type DownStats struct {
 // outage is one that has not ended.
 type outage struct {
 	since time.Duration
-	move  *MoveStats // in whose transfer it began; nil is none
+	move  *moveStats // in whose transfer it began; nil is none
 }
 
 // Did enters what a guest does from now on. It is the one thing here that is not from records.
-func (b *Stats) Did(vm hypervisor.VMID, what Activity, now time.Duration) {
+func (b *stats) Did(vm hypervisor.VMID, what activity, now time.Duration) {
 	g := b.guest(vm)
 	g.seen, g.does = true, what
 	b.judge(vm, g, now)
 }
 
 // want enters whether a guest should run, by its record; nil is that it has none.
-func (b *Stats) want(g *guest, v *store.VM) {
+func (b *stats) want(g *guest, v *store.VM) {
 	g.wanted = v != nil && !v.Stopped && !v.Pause && !v.Paused
 	switch {
 	case v == nil || v.Operation == store.Nothing:
@@ -81,8 +65,8 @@ func (b *Stats) want(g *guest, v *store.VM) {
 }
 
 // judge begins or ends an outage.
-func (b *Stats) judge(vm hypervisor.VMID, g *guest, now time.Duration) {
-	out := g.seen && g.wanted && (g.does == Stands || g.does == Boots && !g.restarts)
+func (b *stats) judge(vm hypervisor.VMID, g *guest, now time.Duration) {
+	out := g.seen && g.wanted && (g.does == guestStands || g.does == guestBoots && !g.restarts)
 	if out == g.out {
 		return
 	}
@@ -106,7 +90,7 @@ func (b *Stats) judge(vm hypervisor.VMID, g *guest, now time.Duration) {
 }
 
 // sending returns the migration that transfers a guest; nil is none.
-func (g *guest) sending() *MoveStats {
+func (g *guest) sending() *moveStats {
 	for _, t := range slices.Backward(g.kept) {
 		if m := t.Last; m.Source.Began && !m.State.Phase.Final() {
 			return t
@@ -116,19 +100,19 @@ func (g *guest) sending() *MoveStats {
 }
 
 // DownStats lists the guests that should run and do not, the first to stop first.
-func (b *Stats) Down() []DownStats {
-	list := make([]DownStats, 0, len(b.down))
+func (b *stats) Down() []downStats {
+	list := make([]downStats, 0, len(b.down))
 	for vm, o := range b.down {
-		list = append(list, DownStats{vm, o.since})
+		list = append(list, downStats{vm, o.since})
 	}
-	slices.SortFunc(list, func(a, b DownStats) int {
+	slices.SortFunc(list, func(a, b downStats) int {
 		return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.VM, b.VM))
 	})
 	return list
 }
 
 // OutageStats sums up all outages until now.
-func (b *Stats) Outages(now time.Duration) OutageStats {
+func (b *stats) Outages(now time.Duration) OutageStats {
 	sum := b.outages
 	for _, o := range b.down {
 		sum.add(now - o.since)
@@ -138,19 +122,19 @@ func (b *Stats) Outages(now time.Duration) OutageStats {
 
 // OutagesByVM lists how long each guest has stood until now that should have run, of those that have,
 // in the order of their names.
-func (b *Stats) OutagesByVM(now time.Duration) []GuestOutage {
-	var list []GuestOutage
+func (b *stats) OutagesByVM(now time.Duration) []guestOutage {
+	var list []guestOutage
 	for vm, g := range b.guests {
 		if d := b.Stood(vm, now); d > 0 {
-			list = append(list, GuestOutage{vm, d, g.out})
+			list = append(list, guestOutage{vm, d, g.out})
 		}
 	}
-	slices.SortFunc(list, func(a, b GuestOutage) int { return cmp.Compare(a.VM, b.VM) })
+	slices.SortFunc(list, func(a, b guestOutage) int { return cmp.Compare(a.VM, b.VM) })
 	return list
 }
 
-// A GuestOutage is how long a guest that should run did not, all outages together.
-type GuestOutage struct {
+// A guestOutage is how long a guest that should run did not, all outages together.
+type guestOutage struct {
 	VM    hypervisor.VMID
 	Stood time.Duration
 	Down  bool // it does not run now
@@ -158,8 +142,8 @@ type GuestOutage struct {
 
 // Downtimes lists how long guests stood by their migrations until now: of every one that
 // succeeded, and of every other that let its guest stand.
-func (b *Stats) Downtimes(now time.Duration) []time.Duration {
-	open := map[*MoveStats]time.Duration{}
+func (b *stats) Downtimes(now time.Duration) []time.Duration {
+	open := map[*moveStats]time.Duration{}
 	for _, o := range b.down {
 		if o.move != nil {
 			open[o.move] += now - o.since
@@ -180,7 +164,7 @@ func (b *Stats) Downtimes(now time.Duration) []time.Duration {
 }
 
 // Stood returns how long a VM's guest has stood in all, that should have run.
-func (b *Stats) Stood(vm hypervisor.VMID, now time.Duration) time.Duration {
+func (b *stats) Stood(vm hypervisor.VMID, now time.Duration) time.Duration {
 	g := b.guests[vm]
 	if g == nil {
 		return 0
@@ -193,7 +177,7 @@ func (b *Stats) Stood(vm hypervisor.VMID, now time.Duration) time.Duration {
 
 // Downtime returns how long a VM's guest stood by a migration until now. It is false of a
 // migration whose record is gone.
-func (b *Stats) Downtime(vm hypervisor.VMID, id migration.ID, now time.Duration) (time.Duration, bool) {
+func (b *stats) Downtime(vm hypervisor.VMID, id migration.ID, now time.Duration) (time.Duration, bool) {
 	g := b.guests[vm]
 	if g == nil {
 		return 0, false
@@ -209,4 +193,4 @@ func (b *Stats) Downtime(vm hypervisor.VMID, id migration.ID, now time.Duration)
 	return d, true
 }
 
-func (t *MoveStats) succeeded() bool { return t.Last.State.Phase == migration.Succeeded }
+func (t *moveStats) succeeded() bool { return t.Last.State.Phase == migration.Succeeded }

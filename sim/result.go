@@ -109,7 +109,7 @@ type Result struct {
 	VirtualSeconds float64 `json:"virtualSeconds"` // until nothing happened any more
 	Events         int     `json:"events"`
 	Migrations     Totals  `json:"migrations"`
-	// Failures says why migrations failed, the most frequent reason first.
+	// failuresOf says why migrations failed, the most frequent reason first.
 	Failures    []Failure    `json:"failures,omitempty"`
 	Evacuations []Evacuation `json:"evacuations"`
 	Down        []Down       `json:"down"` // the first to stop first
@@ -138,11 +138,11 @@ func (w *World) Result() Result {
 		Events:         w.steps,
 		Migrations:     w.watch.Totals,
 		Evacuations:    w.Evacuations(),
-		Brownout:       brownout(w.watch.Brownouts()),
+		Brownout:       brownout(w.watch.brownoutsOf()),
 		Violations:     append([]Violation{}, w.watch.violations...),
 	}
 	r.BytesTransferred, r.BytesUnknown = w.watch.Sent()
-	r.Down, r.Outages = w.Standing(), w.outages()
+	r.Down, r.Outages = w.standing(), w.outages()
 	if w.config.Beside != nil {
 		for _, o := range w.watch.OutagesByVM(w.ends()) {
 			r.OutagesByVM = append(r.OutagesByVM, VMOutage{o.VM, seconds(o.Stood), o.Down})
@@ -150,7 +150,7 @@ func (w *World) Result() Result {
 	}
 	r.Downtime, r.DowntimeCount = w.downtimes()
 	r.LowerBoundSeconds = w.lowerBound()
-	for _, f := range w.watch.Failures() {
+	for _, f := range w.watch.failuresOf() {
 		r.Failures = append(r.Failures, Failure(f))
 	}
 	for _, t := range w.boss.HealthProblems(w.now) {
@@ -162,8 +162,8 @@ func (w *World) Result() Result {
 // ends returns until when the world is as it is now, at least.
 func (w *World) ends() time.Duration { return max(w.rests, w.Now()) }
 
-// Standing lists the VMs that should run and do not, the first to stop first.
-func (w *World) Standing() []Down {
+// standing lists the VMs that should run and do not, the first to stop first.
+func (w *World) standing() []Down {
 	list := []Down{}
 	for _, d := range w.watch.Down() {
 		list = append(list, Down{d.VM, seconds(d.Since), seconds(w.ends() - d.Since)})

@@ -267,8 +267,8 @@ func (b book) Keep(h store.Holding) error {
 	return nil
 }
 
-// Vouch says that a leader has heard who could know a newer store.
-func (w *World) Vouch() { w.past.unmarked = false }
+// vouch says that a leader has heard who could know a newer store.
+func (w *World) vouch() { w.past.unmarked = false }
 
 // Unmarked reports whether the controller remembers nothing of the store.
 func (w *World) Unmarked() bool { return w.past.unmarked }
@@ -303,7 +303,7 @@ func (w *World) admit() {
 	if c.Doubts(&h) != "" {
 		return
 	}
-	w.Vouch()
+	w.vouch()
 	for _, name := range wait {
 		w.changeHost(name, func(h *store.Host) { h.Admitted = h.Session })
 		boss.saw(w.HostRecord(name).Version)

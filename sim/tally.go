@@ -20,19 +20,19 @@ type Totals struct {
 	MemoryLost int `json:"memoryLost,omitempty"`
 }
 
-// A Move is a migration.
-type MoveStats struct {
+// A moveStats is a migration.
+type moveStats struct {
 	Last *store.Migration // as it was last written
 	Down time.Duration    // how long its guest stood in outages that have ended
 }
 
-// A Book is what is known of a world by its records. Use [NewStats].
-type Stats struct {
+// stats is what is known of a world by its records. Use [newStats].
+type stats struct {
 	Slots  migration.Slots // that are held
 	Totals Totals
-	Moved  []*MoveStats // migrations that have succeeded, in the order of their ends
+	Moved  []*moveStats // migrations that have succeeded, in the order of their ends
 	Done   int          // migrations that have ended
-	Drains DrainTimes
+	Drains drainTimes
 	// News is when something happened that had not happened before.
 	News time.Duration
 	// Shown says that a caller may keep what Put returns.
@@ -46,7 +46,7 @@ type Stats struct {
 	lost     []time.Duration       // downtimes of those of them that did not succeed
 	down     map[hypervisor.VMID]outage
 	outages  OutageStats     // that have ended
-	failures []FailureStats  // in the order of the first of each
+	failures []failureStats  // in the order of the first of each
 	blank    store.Migration // what a new one was before
 }
 
@@ -55,29 +55,29 @@ type guest struct {
 	home     hypervisor.HostName // "" is that it has no record
 	stands   hypervisor.HostName // where a drain waits for it
 	stood    time.Duration       // in outages that have ended
-	kept     []*MoveStats        // its migrations that are kept, oldest first
+	kept     []*moveStats        // its migrations that are kept, oldest first
 	failures int32               // since it was last moved
 	wanted   bool                // it should run
 	restarts bool                // as its operator wishes
 	seen     bool                // does is known
 	out      bool                // it has an entry in Book.down
-	does     Activity
-	first    MoveStats     // its first: most have one
-	one      [1]*MoveStats // room for kept
+	does     activity
+	first    moveStats     // its first: most have one
+	one      [1]*moveStats // room for kept
 }
 
-// NewStats returns an empty book.
-func NewStats() Stats { return Stats{guests: map[hypervisor.VMID]*guest{}} }
+// newStats returns an empty book.
+func newStats() stats { return stats{guests: map[hypervisor.VMID]*guest{}} }
 
 // Grow makes room for so many VMs, in an empty book.
-func (b *Stats) Grow(n int) {
+func (b *stats) Grow(n int) {
 	if len(b.guests) == 0 {
 		b.guests = make(map[hypervisor.VMID]*guest, n)
 	}
 }
 
 // guest returns what is known of a VM, an empty entry for one that was unknown.
-func (b *Stats) guest(vm hypervisor.VMID) *guest {
+func (b *stats) guest(vm hypervisor.VMID) *guest {
 	g := b.guests[vm]
 	if g == nil {
 		g = new(guest)
@@ -87,16 +87,16 @@ func (b *Stats) guest(vm hypervisor.VMID) *guest {
 }
 
 // move returns a new move of a guest.
-func (g *guest) move() *MoveStats {
+func (g *guest) move() *moveStats {
 	if g.first.Last != nil {
-		return &MoveStats{}
+		return &moveStats{}
 	}
 	g.kept = g.one[:0]
 	return &g.first
 }
 
 // find returns a migration that is kept, the latest first; nil is none of that name.
-func (g *guest) find(id migration.ID) *MoveStats {
+func (g *guest) find(id migration.ID) *moveStats {
 	for _, t := range slices.Backward(g.kept) {
 		if t.Last.Spec.ID == id {
 			return t
@@ -106,13 +106,13 @@ func (g *guest) find(id migration.ID) *MoveStats {
 }
 
 // Has reports whether there is, or was, a migration of a VM with that name.
-func (b *Stats) Has(vm hypervisor.VMID, id migration.ID) bool {
+func (b *stats) Has(vm hypervisor.VMID, id migration.ID) bool {
 	g := b.guests[vm]
 	return g != nil && g.find(id) != nil || b.gone[id]
 }
 
 // Of returns the migrations of a VM that are kept, oldest first. The list must not be changed.
-func (b *Stats) Of(vm hypervisor.VMID) []*MoveStats {
+func (b *stats) Of(vm hypervisor.VMID) []*moveStats {
 	if g := b.guests[vm]; g != nil {
 		return g.kept
 	}
@@ -120,7 +120,7 @@ func (b *Stats) Of(vm hypervisor.VMID) []*MoveStats {
 }
 
 // Home returns where a VM is at home; "" is that it has no record.
-func (b *Stats) Home(vm hypervisor.VMID) hypervisor.HostName {
+func (b *stats) Home(vm hypervisor.VMID) hypervisor.HostName {
 	if g := b.guests[vm]; g != nil {
 		return g.home
 	}
@@ -128,7 +128,7 @@ func (b *Stats) Home(vm hypervisor.VMID) hypervisor.HostName {
 }
 
 // VMs returns the VMs that have a record, in order. The list must not be changed.
-func (b *Stats) VMs() []hypervisor.VMID {
+func (b *stats) VMs() []hypervisor.VMID {
 	if b.names == nil {
 		b.names = make([]hypervisor.VMID, 0, len(b.guests))
 		for vm, g := range b.guests {
@@ -143,7 +143,7 @@ func (b *Stats) VMs() []hypervisor.VMID {
 
 // Sent returns what all migrations have sent, as far as they have told, and how many have ended
 // without telling all of it: they have sent more.
-func (b *Stats) Sent() (sent hypervisor.Bytes, untold int) {
+func (b *stats) Sent() (sent hypervisor.Bytes, untold int) {
 	sent, untold = b.sent, b.untold
 	for _, g := range b.guests {
 		for _, t := range g.kept {
@@ -155,15 +155,15 @@ func (b *Stats) Sent() (sent hypervisor.Bytes, untold int) {
 }
 
 // untold is 1 when a migration has begun to send, has ended, and how much it sent is unknown.
-func (t *MoveStats) untold() int {
+func (t *moveStats) untold() int {
 	if m := t.Last; m.Source.Untold() && m.State.Phase.Final() {
 		return 1
 	}
 	return 0
 }
 
-// Brownouts returns how guests were slowed down on their way, those that were, in no order.
-func (b *Stats) Brownouts() (list []store.Brownout) {
+// brownoutsOf returns how guests were slowed down on their way, those that were, in no order.
+func (b *stats) brownoutsOf() (list []store.Brownout) {
 	for _, g := range b.guests {
 		for _, t := range g.kept {
 			if s := t.Last.Source.Brownout; s.Lasted > 0 {
@@ -177,7 +177,7 @@ func (b *Stats) Brownouts() (list []store.Brownout) {
 // Put enters a migration as it is now, and returns it as it was before: with only a Spec
 // when it is new. Nil says that it, or a later writing of it, was entered before. What is
 // returned holds until the next Put, or for good when it is Shown.
-func (b *Stats) Put(m *store.Migration, now time.Duration) *store.Migration {
+func (b *stats) Put(m *store.Migration, now time.Duration) *store.Migration {
 	g := b.guest(m.Spec.VM)
 	t := g.find(m.Spec.ID)
 	var before *store.Migration
@@ -199,7 +199,7 @@ func (b *Stats) Put(m *store.Migration, now time.Duration) *store.Migration {
 }
 
 // begin counts a new migration, and returns what it was before: nothing.
-func (b *Stats) begin(g *guest, m *store.Migration, now time.Duration) *store.Migration {
+func (b *stats) begin(g *guest, m *store.Migration, now time.Duration) *store.Migration {
 	b.Totals.Total++
 	if g.failures == 0 {
 		b.News = now
@@ -217,7 +217,7 @@ func (b *Stats) begin(g *guest, m *store.Migration, now time.Duration) *store.Mi
 const repeats = 6
 
 // end counts a migration that has come to its end.
-func (b *Stats) end(g *guest, t *MoveStats, now time.Duration) {
+func (b *stats) end(g *guest, t *moveStats, now time.Duration) {
 	s := &t.Last.State
 	b.Done++
 	if g.failures++; g.failures <= repeats || s.Phase == migration.Succeeded {
@@ -240,7 +240,7 @@ func (b *Stats) end(g *guest, t *MoveStats, now time.Duration) {
 }
 
 // A Failure is migrations that failed for the same reason.
-type FailureStats struct {
+type failureStats struct {
 	Why   string
 	Count int
 	VM    hypervisor.VMID // of the first of them
@@ -252,30 +252,30 @@ type FailureStats struct {
 const mostWhys = 32
 
 // fail counts a migration that failed, by its reason.
-func (b *Stats) fail(m *store.Migration) {
+func (b *stats) fail(m *store.Migration) {
 	why := m.State.Because
 	if text := m.Source.Error; text != "" && len(b.failures) < mostWhys {
 		why += " (" + text + ")"
 	}
-	at := slices.IndexFunc(b.failures, func(f FailureStats) bool { return f.Why == why })
+	at := slices.IndexFunc(b.failures, func(f failureStats) bool { return f.Why == why })
 	if at < 0 {
 		at = len(b.failures)
-		b.failures = append(b.failures, FailureStats{Why: why, VM: m.Spec.VM})
+		b.failures = append(b.failures, failureStats{Why: why, VM: m.Spec.VM})
 	}
 	b.failures[at].Count++
 	b.failures[at].More = b.failures[at].More || b.failures[at].VM != m.Spec.VM
 }
 
-// Failures lists why migrations have failed, the most frequent reason first.
-func (b *Stats) Failures() []FailureStats {
+// failuresOf lists why migrations have failed, the most frequent reason first.
+func (b *stats) failuresOf() []failureStats {
 	all := slices.Clone(b.failures)
-	slices.SortStableFunc(all, func(a, b FailureStats) int { return b.Count - a.Count })
+	slices.SortStableFunc(all, func(a, b failureStats) int { return b.Count - a.Count })
 	return all
 }
 
 // hold counts the slot that a migration holds from now on, if it holds one; nil is that it is
 // gone.
-func (b *Stats) hold(before, after *store.Migration) {
+func (b *stats) hold(before, after *store.Migration) {
 	was, held := slotOf(before)
 	is, holds := slotOf(after)
 	if held == holds && was == is {
@@ -299,7 +299,7 @@ func slotOf(m *store.Migration) (migration.Slot, bool) {
 }
 
 // PutVM enters where a VM is at home.
-func (b *Stats) PutVM(v *store.VM, now time.Duration) {
+func (b *stats) PutVM(v *store.VM, now time.Duration) {
 	g := b.guest(v.VM.ID)
 	b.want(g, v)
 	b.judge(v.VM.ID, g, now)
@@ -316,7 +316,7 @@ func (b *Stats) PutVM(v *store.VM, now time.Duration) {
 
 // stand enters on which host a VM stands in the way of a drain: not where it was shut down for it,
 // and stays off.
-func (b *Stats) stand(g *guest, v *store.VM, now time.Duration) {
+func (b *stats) stand(g *guest, v *store.VM, now time.Duration) {
 	at := hypervisor.HostName("")
 	if v != nil && !(v.Ended && v.Evicted != nil && !v.Evicted.Restart) {
 		at = v.Host
@@ -333,8 +333,8 @@ func (b *Stats) stand(g *guest, v *store.VM, now time.Duration) {
 	}
 }
 
-// Stands returns the host that is not empty because of a VM; "" is none.
-func (b *Stats) Stands(vm hypervisor.VMID) hypervisor.HostName {
+// guestStands returns the host that is not empty because of a VM; "" is none.
+func (b *stats) Stands(vm hypervisor.VMID) hypervisor.HostName {
 	if g := b.guests[vm]; g != nil {
 		return g.stands
 	}
@@ -342,7 +342,7 @@ func (b *Stats) Stands(vm hypervisor.VMID) hypervisor.HostName {
 }
 
 // Gone enters that a record was deleted.
-func (b *Stats) Gone(r store.Record, now time.Duration) {
+func (b *stats) Gone(r store.Record, now time.Duration) {
 	switch r := r.(type) {
 	case *store.Migration:
 		g := b.guest(r.Spec.VM)
@@ -353,7 +353,7 @@ func (b *Stats) Gone(r store.Record, now time.Duration) {
 			if t.Down > 0 && !t.succeeded() {
 				b.lost = append(b.lost, t.Down)
 			}
-			g.kept = slices.DeleteFunc(g.kept, func(o *MoveStats) bool { return o == t })
+			g.kept = slices.DeleteFunc(g.kept, func(o *moveStats) bool { return o == t })
 			if b.gone == nil {
 				b.gone = map[migration.ID]bool{}
 			}

@@ -1,4 +1,4 @@
-package sim_test
+package sim
 
 import (
 	"flag"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
-	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -25,7 +24,7 @@ func init() { _ = flag.Set("rapid.nofailfile", "true") }
 // records says.
 func TestTheBookIsWhatIsCountedAnew(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		book, last, homes := sim.NewStats(), map[migration.ID]*store.Migration{},
+		book, last, homes := newStats(), map[migration.ID]*store.Migration{},
 			map[hypervisor.VMID]hypervisor.HostName{}
 		gone := map[migration.ID]bool{}
 		var version store.Version
@@ -87,7 +86,7 @@ func TestTheBookIsWhatIsCountedAnew(t *testing.T) {
 }
 
 // compare counts anew.
-func compare(t *rapid.T, book *sim.Stats, last map[migration.ID]*store.Migration,
+func compare(t *rapid.T, book *stats, last map[migration.ID]*store.Migration,
 	homes map[hypervisor.VMID]hypervisor.HostName) {
 	var slots migration.Slots
 	for _, m := range last {
@@ -117,7 +116,7 @@ func compare(t *rapid.T, book *sim.Stats, last map[migration.ID]*store.Migration
 }
 
 func TestEndsAreCountedOnceAndByTheirReason(t *testing.T) {
-	book := sim.NewStats()
+	book := newStats()
 	put := func(id migration.ID, v store.Version, p migration.Phase, because string) {
 		m := &store.Migration{Version: v}
 		m.Spec.ID, m.Spec.VM = id, "default/web"
@@ -134,7 +133,7 @@ func TestEndsAreCountedOnceAndByTheirReason(t *testing.T) {
 	put("s", 11, migration.Running, "")
 	put("s", 12, migration.Succeeded, migration.MemoryLost)
 	put("s", 13, migration.Succeeded, migration.MemoryLost) // cleaned up
-	want := sim.Totals{Total: 10, Succeeded: 1, Failed: 8, Aborted: 1, MemoryLost: 1}
+	want := Totals{Total: 10, Succeeded: 1, Failed: 8, Aborted: 1, MemoryLost: 1}
 	if book.Totals != want || book.Done != 10 || len(book.Moved) != 1 || book.News != 12 {
 		t.Errorf("%+v, %d done, %d moved, news at %d", book.Totals, book.Done,
 			len(book.Moved), book.News)

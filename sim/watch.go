@@ -12,7 +12,7 @@ import (
 // watch sees everything that is stored and everything that runs. It keeps the
 // books that the invariants and the result need, and touches nothing.
 type watch struct {
-	Stats
+	stats
 	w *World
 
 	triggers   []When
@@ -26,7 +26,7 @@ type watch struct {
 }
 
 func newWatch(w *World) watch {
-	x := watch{w: w, Stats: NewStats(), deleted: map[hypervisor.VMID]bool{},
+	x := watch{w: w, stats: newStats(), deleted: map[hypervisor.VMID]bool{},
 		powerless: map[hypervisor.HostName]bool{}, told: map[string]bool{},
 		words: map[hypervisor.HostName]bool{}, orphans: map[orphan]bool{}}
 	x.Shown = w.config.Watch != nil

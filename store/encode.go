@@ -21,9 +21,9 @@ const packedFormat = Format + 1
 const (
 	packedFrom = 64 << 10 // a text that is larger is packed
 	mostText   = 64 << 20 // before it is packed
-	// Most is how large an encoded record may be. Source: etcd v3.7 takes requests of 1.5 MiB
+	// mostEncoded is how large an encoded record may be. Source: etcd v3.7 takes requests of 1.5 MiB
 	// (server/embed, DefaultMaxRequestBytes), and there is more in them.
-	Most = 1 << 20
+	mostEncoded = 1 << 20
 )
 
 // envelope is what is stored of a record.
@@ -48,9 +48,9 @@ func Encode(r Record) ([]byte, error) {
 // Fits returns why a record is too large for a store, in words; nil is that it is not.
 func Fits(r Record) error {
 	text, err := Encode(r)
-	if err == nil && len(text) > Most {
+	if err == nil && len(text) > mostEncoded {
 		err = fmt.Errorf("%s %s takes %d bytes, and a store takes %d in one record", r.Key().Kind,
-			r.Key().Name, len(text), Most)
+			r.Key().Name, len(text), mostEncoded)
 	}
 	return err
 }

@@ -40,11 +40,5 @@ func (w *FailureDetector) Silent(owner string, now time.Time) (time.Duration, bo
 	return max(0, now.Sub(s.at)), known
 }
 
-// Last returns the lease of an owner as it was last seen to change.
-func (w *FailureDetector) Last(owner string) (Lease, bool) {
-	s, known := w.heard[owner]
-	return s.lease, known
-}
-
 // Forget forgets an owner whose lease is gone.
 func (w *FailureDetector) Forget(owner string) { delete(w.heard, owner) }

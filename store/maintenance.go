@@ -260,16 +260,6 @@ func (m *Maintenance) PlanName(batch int, home bool) string {
 	return name
 }
 
-// Serves returns the batch of a host.
-func (m *Maintenance) Serves(host hypervisor.HostName) (batch int, is bool) {
-	for i := range m.Batches {
-		if slices.Contains(m.Batches[i].Hosts, host) {
-			return i, true
-		}
-	}
-	return 0, false
-}
-
 // Key implements Record.
 func (m *Maintenance) Key() Key { return Key{MaintenanceKind, m.Name} }
 

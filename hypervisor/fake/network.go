@@ -31,7 +31,7 @@ type Network struct {
 
 // NewNetwork returns an empty world at the time start.
 func NewNetwork(start time.Time, m Model) *Network {
-	return &Network{world: newWorld(start.UTC().Round(0), m.Costs()), model: m,
+	return &Network{world: newWorld(start.UTC().Round(0), m.costs()), model: m,
 		guests: map[hypervisor.VMID]*machine{},
 		hosts:  map[hypervisor.HostName]*Host{}, round: 1}
 }

@@ -46,9 +46,9 @@ type Model struct {
 	ShutdownTime time.Duration // what the guest needs when it is asked
 }
 
-// CommandCosts are what of the Model concerns transfers.
-func (m *Model) Costs() CommandCosts {
-	return CommandCosts{
+// costs returns what of the Model concerns transfers.
+func (m *Model) costs() commandCosts {
+	return commandCosts{
 		Memory: Costs{Window: m.Window, PageOverhead: m.PageOverhead,
 			ZeroPage: m.ZeroPage, ScanRate: m.ScanRate, FirstTouch: m.FirstTouch,
 			Compression: m.Compression, CompressRate: m.CompressRate,

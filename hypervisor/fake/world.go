@@ -10,8 +10,8 @@ import (
 	"github.com/godwit-vm/godwit/internal/maxmin"
 )
 
-// CommandCosts are what a transfer costs besides the wire.
-type CommandCosts struct {
+// commandCosts are what a transfer costs besides the wire.
+type commandCosts struct {
 	Memory      Costs
 	SetUp       time.Duration
 	SwitchOver  time.Duration
@@ -22,7 +22,7 @@ type CommandCosts struct {
 }
 
 // speed returns how fast a sender is whose wire takes everything.
-func (c *CommandCosts) speed(o *hypervisor.TransferOptions) hypervisor.Bandwidth {
+func (c *commandCosts) speed(o *hypervisor.TransferOptions) hypervisor.Bandwidth {
 	speed := hypervisor.Bandwidth(hypervisor.TiB) // faster than any link
 	if c.PerChannel > 0 {
 		speed = c.PerChannel * hypervisor.Bandwidth(max(1, o.Channels))
@@ -38,7 +38,7 @@ type world struct {
 	Now      time.Duration // since the start of the world
 	Agenda   eventQueue
 	Start    time.Time
-	costs    CommandCosts
+	costs    commandCosts
 	network  maxmin.Network
 	open     map[hypervisor.Address]*transfer // targets that listen
 	cut      map[pair]bool
@@ -61,7 +61,7 @@ type rack struct {
 }
 
 // newWorld returns a world without hosts.
-func newWorld(start time.Time, c CommandCosts) world {
+func newWorld(start time.Time, c commandCosts) world {
 	return world{Start: start, coming: moment{time: start}, costs: c,
 		open: map[hypervisor.Address]*transfer{},
 		cut:  map[pair]bool{}, racks: map[string]*rack{}}

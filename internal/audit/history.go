@@ -42,11 +42,11 @@ func (t *History) add(lines ...Line) error {
 }
 
 // Begin writes down that the participant begins.
-func (t *History) Begin(what string) { _ = t.add(Line{Kind: StartKind, What: what}) }
+func (t *History) Begin(what string) { _ = t.add(Line{Kind: startKind, What: what}) }
 
 // Note implements store.EventRecorder.
 func (t *History) Note(at time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) {
-	_ = t.add(Noted(at, who, vm, what))
+	_ = t.add(noted(at, who, vm, what))
 }
 
 // Audit implements store.Auditor.
@@ -59,18 +59,18 @@ func (t *History) Asked(who, what string, r store.Record) {
 		l = About(r)
 		l.Record, l.Version = nameOf(r.Key()), uint64(r.At())
 	}
-	l.Kind, l.Who, l.What, l.Reasons = AskedKind, who, cut(what), nil
+	l.Kind, l.Who, l.What, l.Reasons = askedKind, who, cut(what), nil
 	_ = t.add(l)
 }
 
-// Noted is the line of a note.
-func Noted(at time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) Line {
+// noted is the line of a note.
+func noted(at time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) Line {
 	return Line{At: at, Kind: NoteKind, VM: vm, Host: who, What: cut(what)}
 }
 
 // Booked is the line of a step of the books.
 func Booked(e placement.LedgerEntry) Line {
-	return Line{At: e.At, Kind: BooksKind, VM: e.VM, Migration: e.Move, Host: e.Target,
+	return Line{At: e.At, Kind: booksKind, VM: e.VM, Migration: e.Move, Host: e.Target,
 		What: fmt.Sprintf("%s by %s: %s and %d CPUs, %s→%s", e.Step, e.Owner, e.Amount.Memory,
 			e.Amount.CPUs, e.Source, e.Target)}
 }
@@ -142,7 +142,7 @@ func (s *said) deleted(r store.Record) Line {
 
 func about(r store.Record) Line {
 	l := About(r)
-	l.Kind, l.Record = WriteKind, nameOf(r.Key())
+	l.Kind, l.Record = writeKind, nameOf(r.Key())
 	return l
 }
 

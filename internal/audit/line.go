@@ -10,14 +10,14 @@ import (
 // The kinds of lines.
 const (
 	NoteKind  = "note"  // something was decided or done
-	WriteKind = "write" // a record was stored
-	BooksKind = "books" // room on a host was claimed or given back
-	AskedKind = "asked" // a process at the socket of the store asked for something, or was refused
-	StartKind = "start" // the participant began, or the file was opened anew
-	ReadKind  = "read"  // a part of what the next look has read
-	LookKind  = "look"  // the participant looked
+	writeKind = "write" // a record was stored
+	booksKind = "books" // room on a host was claimed or given back
+	askedKind = "asked" // a process at the socket of the store asked for something, or was refused
+	startKind = "start" // the participant began, or the file was opened anew
+	readKind  = "read"  // a part of what the next look has read
+	lookKind  = "look"  // the participant looked
 	// A store did not answer that it stored a record.
-	RefusedKind = "refused"
+	refusedKind = "refused"
 )
 
 // A Line is one line of the file.

@@ -43,28 +43,28 @@ type term struct {
 // begin takes in the line with which a controller begins.
 func begin(l *Line) (*term, error) {
 	o := l.Journal.Origin
-	if o.Format != JournalFormat || o.Records > store.Format || o.Records < 1 {
+	if o.Format != journalFormat || o.Records > store.Format || o.Records < 1 {
 		return nil, fmt.Errorf("it was written by %.100q in format %d with records of format %d; "+
 			"this godwit replays format %d with records of format %d at most: use that version",
-			o.Build, o.Format, o.Records, JournalFormat, store.Format)
+			o.Build, o.Format, o.Records, journalFormat, store.Format)
 	}
 	return &term{origin: *o, begin: *l}, nil
 }
 
 // take takes in a line. It returns a look when it is complete.
 func (t *term) take(l *Line) (done *look, err error) {
-	if l.Journal == nil && (l.Kind != NoteKind && l.Kind != BooksKind) {
+	if l.Journal == nil && (l.Kind != NoteKind && l.Kind != booksKind) {
 		return nil, fmt.Errorf("what was read or written in look %d was too long to be kept",
 			l.Look)
 	}
 	switch l.Kind {
-	case ReadKind, LookKind:
+	case readKind, lookKind:
 		if l.Look != t.looks+1 {
 			return nil, fmt.Errorf("look %d follows look %d: what is between is missing",
 				l.Look, t.looks)
 		}
 		t.read = append(t.read, l.Journal.Changes...)
-		if l.Kind == ReadKind {
+		if l.Kind == readKind {
 			return nil, nil
 		}
 		return t.next(l)
@@ -121,10 +121,10 @@ func (t *term) hear(read []Change) error {
 func (k *look) add(l *Line, told *DeltaLog, format int) error {
 	k.lines++
 	switch l.Kind {
-	case NoteKind, BooksKind:
+	case NoteKind, booksKind:
 		k.said = append(k.said, telling(l))
 		return nil
-	case WriteKind, RefusedKind:
+	case writeKind, refusedKind:
 	default:
 		return fmt.Errorf("%.100q is no kind of line of a look", l.Kind)
 	}

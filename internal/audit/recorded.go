@@ -17,7 +17,7 @@ type recorded struct {
 func (s *recorded) Changes(ctx context.Context, f store.Feed, since store.Revision) (
 	store.Changes, error) {
 	c, err := s.Store.Changes(ctx, f, since)
-	look := Line{Kind: LookKind, At: s.began, What: "looks", Journal: &Journal{Before: s.last}}
+	look := Line{Kind: lookKind, At: s.began, What: "looks", Journal: &Journal{Before: s.last}}
 	if err != nil {
 		look.Journal.Failed = Failure(err)
 		s.add(look)
@@ -57,7 +57,7 @@ func (s *recorded) reads(c *store.Changes) []Line {
 }
 
 func (s *recorded) line() Line {
-	return Line{Kind: ReadKind, At: s.began, What: "reads", Journal: &Journal{}}
+	return Line{Kind: readKind, At: s.began, What: "reads", Journal: &Journal{}}
 }
 
 // Put implements store.Store.
@@ -99,7 +99,7 @@ func (s *recorded) wrote(l Line, r store.Record, answer error) {
 // did writes the line of a writing.
 func (s *recorded) did(l Line) {
 	if l.Journal.Failed != "" {
-		l.Kind = RefusedKind
+		l.Kind = refusedKind
 	}
 	s.done.Lines++
 	s.add(l)

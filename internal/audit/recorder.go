@@ -11,8 +11,8 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// JournalFormat is the version of what a [Journal] holds.
-const JournalFormat = 1
+// journalFormat is the version of what a [Journal] holds.
+const journalFormat = 1
 
 // A Journal is what a line says to a replay of the log.
 type Journal struct {
@@ -90,7 +90,7 @@ func (r *Recorder) Reconcile(ctx context.Context, now time.Time) (time.Time, err
 // written, the one that there is goes on.
 func (r *Recorder) begin(times int) {
 	r.look, r.broken = 0, false
-	r.add(Line{Kind: StartKind, What: "begins", Journal: &Journal{Origin: &Origin{JournalFormat,
+	r.add(Line{Kind: startKind, What: "begins", Journal: &Journal{Origin: &Origin{journalFormat,
 		store.Format, build.Name(), r.Config}}})
 	if r.broken && r.inner != nil {
 		return
@@ -104,7 +104,7 @@ func (r *Recorder) begin(times int) {
 func (r *Recorder) add(lines ...Line) {
 	if r.broken {
 		lines = slices.DeleteFunc(lines, func(l Line) bool {
-			return l.Kind == ReadKind || l.Kind == LookKind
+			return l.Kind == readKind || l.Kind == lookKind
 		})
 	}
 	if len(lines) == 0 {
@@ -121,7 +121,7 @@ func (r *Recorder) add(lines ...Line) {
 // Note implements store.EventRecorder.
 func (r *Recorder) Note(at time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) {
 	r.done.Lines++
-	r.add(Noted(at, who, vm, what))
+	r.add(noted(at, who, vm, what))
 	r.Recorder.Note(at, who, vm, what)
 }
 

@@ -189,7 +189,7 @@ func (s *stage) refuse(op string, key store.Key, kind store.StoreKind) error {
 
 // Note implements [store.EventRecorder].
 func (s *stage) Note(at time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) {
-	s.say(Noted(at, who, vm, what))
+	s.say(noted(at, who, vm, what))
 }
 
 // Audit implements [store.Auditor].

@@ -11,19 +11,19 @@ import (
 
 // The limits of a machine.
 const (
-	// MaxCPUs is how many CPUs can be interrupted without an IOMMU that remaps
+	// maxCPUs is how many CPUs can be interrupted without an IOMMU that remaps
 	// interrupts, which no machine here has.
-	MaxCPUs = 255
-	// Sector is the unit of a disk's size, in bytes.
-	Sector   = 512
-	MaxDisks = 128
-	MaxNICs  = 16
-	// MaxName is how long a disk's name may be.
-	MaxName = 63
+	maxCPUs = 255
+	// sector is the unit of a disk's size, in bytes.
+	sector   = 512
+	maxDisks = 128
+	maxNICs  = 16
+	// maxName is how long a disk's name may be.
+	maxName = 63
 	// MaxSocket is the length of a path in sockaddr_un, less its end.
 	MaxSocket = 107
-	// MaxInterface is the length of a network device's name on Linux, less its end.
-	MaxInterface = 15
+	// maxInterface is the length of a network device's name on Linux, less its end.
+	maxInterface = 15
 	// MaxCPU is the highest number of a host's CPU in an affinity mask.
 	MaxCPU = 1023
 )
@@ -72,7 +72,7 @@ func (c *Checker) Need(holds bool, check, need string, have any) {
 
 // CPUs adds a reason unless a VM can have so many.
 func (c *Checker) CPUs(n int) {
-	c.Need(n >= 1 && n <= MaxCPUs, "CPUs", fmt.Sprintf("1 to %d", MaxCPUs), n)
+	c.Need(n >= 1 && n <= maxCPUs, "CPUs", fmt.Sprintf("1 to %d", maxCPUs), n)
 }
 
 // Hugepages adds reasons unless memory can be made of these pages; 0 is the usual ones.
@@ -110,7 +110,7 @@ type Image func(hypervisor.Disk) string
 // Disks adds reasons unless a VM can have all of these disks, where at is the address of each on
 // its controller.
 func Disks[P comparable](c *Checker, all []hypervisor.Disk, at []P, image Image) {
-	c.Need(len(all) <= MaxDisks, "disks", fmt.Sprintf("at most %d", MaxDisks), len(all))
+	c.Need(len(all) <= maxDisks, "disks", fmt.Sprintf("at most %d", maxDisks), len(all))
 	names, taken, images := map[string]bool{}, map[P]string{}, map[string]hypervisor.Disk{}
 	for i, place := range at {
 		d := all[i]
@@ -133,11 +133,11 @@ func Disks[P comparable](c *Checker, all []hypervisor.Disk, at []P, image Image)
 func (c *Checker) Disk(d hypervisor.Disk, image Image) {
 	what := "disk " + Quote(d.Name)
 	c.Need(DiskName(d.Name), what+": name",
-		fmt.Sprintf(`1 to %d lower-case letters, digits and "-"`, MaxName), Quote(d.Name))
+		fmt.Sprintf(`1 to %d lower-case letters, digits and "-"`, maxName), Quote(d.Name))
 	c.Need(d.Format == "" || d.Format == "raw" || d.Format == "qcow2", what+": format",
 		`"raw" or "qcow2"`, Quote(d.Format))
-	c.Need(d.Size >= 0 && d.Size%Sector == 0, what+": size",
-		fmt.Sprintf("a multiple of %d bytes", Sector), fmt.Sprintf("%d bytes", d.Size))
+	c.Need(d.Size >= 0 && d.Size%sector == 0, what+": size",
+		fmt.Sprintf("a multiple of %d bytes", sector), fmt.Sprintf("%d bytes", d.Size))
 	path := image(d)
 	if d.Local() && path == "" {
 		c.Need(false, what+": image", "shared", "local, and this host has no place for local disks")
@@ -148,12 +148,12 @@ func (c *Checker) Disk(d hypervisor.Disk, image Image) {
 
 // DiskName reports whether name can be that of a disk.
 func DiskName(name string) bool {
-	return name != "" && len(name) <= MaxName && name == strings.ToLower(name) && Word(name, "-")
+	return name != "" && len(name) <= maxName && name == strings.ToLower(name) && Word(name, "-")
 }
 
 // NICs adds reasons unless a VM can have these network cards.
 func (c *Checker) NICs(all []hypervisor.NIC) {
-	c.Need(len(all) <= MaxNICs, "network cards", fmt.Sprintf("at most %d", MaxNICs), len(all))
+	c.Need(len(all) <= maxNICs, "network cards", fmt.Sprintf("at most %d", maxNICs), len(all))
 	macs, taps := map[string]bool{}, map[string]bool{}
 	for i, n := range all {
 		what := fmt.Sprintf("network card %d", i)
@@ -165,7 +165,7 @@ func (c *Checker) NICs(all []hypervisor.NIC) {
 		if n.Tap == "" {
 			continue
 		}
-		c.Need(Printable(n.Tap) && len(n.Tap) <= MaxInterface && !strings.ContainsAny(n.Tap, "/: %") &&
+		c.Need(Printable(n.Tap) && len(n.Tap) <= maxInterface && !strings.ContainsAny(n.Tap, "/: %") &&
 			n.Tap != "." && n.Tap != "..", what+": tap", "the name of a network device",
 			Quote(n.Tap))
 		c.Need(!taps[n.Tap], what+": tap", "its own", "that of another card, too")

@@ -26,8 +26,8 @@ var signatures = []struct {
 // headerSize is how much of a file the signatures need.
 const headerSize = 0x44
 
-// Signature returns the format whose header the beginning of a file is; "" is none.
-func Signature(start []byte) string {
+// signature returns the format whose header the beginning of a file is; "" is none.
+func signature(start []byte) string {
 	for _, s := range signatures {
 		if len(start) >= s.at && bytes.HasPrefix(start[s.at:], []byte(s.bytes)) {
 			return s.format
@@ -69,7 +69,7 @@ func Undeclared(d hypervisor.Disk, path string) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	format := Signature(start[:n])
+	format := signature(start[:n])
 	if format == "" {
 		return nil
 	}

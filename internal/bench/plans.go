@@ -33,8 +33,8 @@ const (
 	FirstFit   = "first-fit"
 	KubeVirt   = "KubeVirt's defaults"
 	Hbal       = "hbal"
-	Godwit     = "godwit"
-	Exhaustive = "every arrangement"
+	godwit     = "godwit"
+	exhaustive = "every arrangement"
 )
 
 // Sizes are how many hosts the clusters of [Ganeti] have that are in the set.

@@ -43,7 +43,7 @@ func ganetiRows(ctx context.Context, hosts, drained int) ([]PlanRow, error) {
 	for _, c := range []struct {
 		name  string
 		moves func() []plan.Wave
-	}{{FirstFit, q.firstFit}, {Godwit, func() []plan.Wave { return plan.Drain(q.plan, q.hosts).Waves }}} {
+	}{{FirstFit, q.firstFit}, {godwit, func() []plan.Wave { return plan.Drain(q.plan, q.hosts).Waves }}} {
 		row, err := q.played(ctx, c.name, c.moves())
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.name, err)

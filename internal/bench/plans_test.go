@@ -57,7 +57,7 @@ func TestNoContestantIsBetterThanTheBounds(t *testing.T) {
 			t.Errorf("%s is better than %s: %+v, %+v", r.Contestant, best.Contestant, r, best)
 		}
 	}
-	if g := rows[2]; g.Contestant != Godwit || g.Solved != best.Solved {
+	if g := rows[2]; g.Contestant != godwit || g.Solved != best.Solved {
 		t.Errorf("godwit solves %d clusters, %d can be", g.Solved, best.Solved)
 	}
 	rows, err := ganetiRows(context.Background(), 40, 4)

@@ -47,8 +47,8 @@ func tight(seed uint64) *plan.Fleet {
 // three have solved, so that they compare.
 func tightRows() []PlanRow {
 	set := fmt.Sprintf("tight, %d clusters", tightClusters)
-	rows := []PlanRow{{Set: set, Contestant: Exhaustive}, {Set: set, Contestant: FirstFit},
-		{Set: set, Contestant: Godwit}}
+	rows := []PlanRow{{Set: set, Contestant: exhaustive}, {Set: set, Contestant: FirstFit},
+		{Set: set, Contestant: godwit}}
 	for seed := range uint64(tightClusters) {
 		f := tight(seed + 1)
 		hosts := []hypervisor.HostName{"n0"}

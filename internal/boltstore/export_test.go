@@ -44,4 +44,3 @@ func (c *Client) Reach(dial func(path string) (net.Conn, error)) {
 // Needed returns the table of roles, and Operated that of fields.
 func Needed() map[string]Role           { return needed }
 func Operated() map[store.Kind][]string { return operated }
-func Made() map[store.Kind][]string     { return made }

@@ -154,7 +154,7 @@ func (f *drainFlags) run(c *cobra.Command, args []string) error {
 	if err := graceful(f.terms); err != nil {
 		return err
 	}
-	s, err := ReadWith(args[0], f.workloads, c.ErrOrStderr())
+	s, err := readWith(args[0], f.workloads, c.ErrOrStderr())
 	if err != nil {
 		return err
 	}

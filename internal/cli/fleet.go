@@ -33,8 +33,8 @@ func Warn(out io.Writer, about []inventory.Problem) {
 	}
 }
 
-// ReadWith is Read, and applies measured workloads to the fleet: a CSV file; "" is none.
-func ReadWith(path, workloads string, warnings io.Writer) (*config.Scenario, error) {
+// readWith is Read, and applies measured workloads to the fleet: a CSV file; "" is none.
+func readWith(path, workloads string, warnings io.Writer) (*config.Scenario, error) {
 	s, err := read(path)
 	if err != nil {
 		return nil, err

@@ -143,7 +143,7 @@ func (f *maintenanceFlags) run(c *cobra.Command, path string, hosts []string) er
 	if err := graceful(f.terms); err != nil {
 		return err
 	}
-	s, err := ReadWith(path, f.workloads, c.ErrOrStderr())
+	s, err := readWith(path, f.workloads, c.ErrOrStderr())
 	if err != nil {
 		return err
 	}

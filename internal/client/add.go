@@ -29,8 +29,8 @@ type NewVM struct {
 	Strategy string
 }
 
-// DiskFormats are the formats that the image of a disk may have.
-var DiskFormats = []string{"raw", "qcow2"}
+// diskFormats are the formats that the image of a disk may have.
+var diskFormats = []string{"raw", "qcow2"}
 
 // Add adds a VM, or those of a file. It answers those that were added.
 func (d *Client) Add(ctx context.Context, v NewVM) ([]*store.VM, error) {
@@ -79,9 +79,9 @@ func (v NewVM) record() (*store.VM, error) {
 		h := &hypervisor.Hardware{Machine: v.Machine, Firmware: v.Firmware}
 		if v.Disk != "" {
 			path, format, declared := strings.Cut(v.Disk, ",format=")
-			if declared && !slices.Contains(DiskFormats, format) {
+			if declared && !slices.Contains(diskFormats, format) {
 				return nil, fmt.Errorf("disk: unknown format %.100q: write format=%s", format,
-					strings.Join(DiskFormats, " or format="))
+					strings.Join(diskFormats, " or format="))
 			}
 			h.Disks = []hypervisor.Disk{{Name: "root", Path: path, Format: format}}
 		}

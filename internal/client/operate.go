@@ -158,11 +158,11 @@ func (d *Client) Missing(ctx context.Context, key store.Key) error {
 			names = append(names, r.Key().Name)
 		}
 	}
-	return Unknown(key.Kind.String(), key.Name, names)
+	return unknown(key.Kind.String(), key.Name, names)
 }
 
-// Unknown returns the error for a name that is none of those that are known.
-func Unknown(what, name string, known []string) error {
+// unknown returns the error for a name that is none of those that are known.
+func unknown(what, name string, known []string) error {
 	return &UnknownError{What: what, Name: name, Near: Near(name, known)}
 }
 

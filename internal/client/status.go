@@ -88,7 +88,7 @@ type MoveReport struct {
 	Looked        *time.Time           `json:"looked,omitempty"`       // when these were true
 	PredictedEnd  *time.Time           `json:"predictedEnd,omitempty"` // if nothing changes
 	DowntimeNanos time.Duration        `json:"downtimeNanoseconds,omitempty"`
-	// Unknown: it has ended, and the amount sent and the downtime are unknown, because the source
+	// unknown: it has ended, and the amount sent and the downtime are unknown, because the source
 	// failed before it reported them.
 	Unknown    bool     `json:"unknown,omitempty"`
 	Canceled   bool     `json:"canceled,omitempty"`
@@ -308,7 +308,7 @@ func names(strays []store.Stray) string {
 
 // alsoOn returns where a VM runs besides its own host; "" is nowhere.
 func alsoOn(c *Cluster, v *store.VM) hypervisor.HostName {
-	for _, host := range c.RunsBeside(v.VM.ID) {
+	for _, host := range c.runsBeside(v.VM.ID) {
 		if host != v.Host {
 			return host
 		}

@@ -96,8 +96,8 @@ func (c *Cluster) astray(changes *store.Changes) {
 	}
 }
 
-// RunsBeside lists the hosts whose agents say that a VM runs there although it is not to.
-func (c *Cluster) RunsBeside(vm hypervisor.VMID) []hypervisor.HostName {
+// runsBeside lists the hosts whose agents say that a VM runs there although it is not to.
+func (c *Cluster) runsBeside(vm hypervisor.VMID) []hypervisor.HostName {
 	var list []hypervisor.HostName
 	for host := range c.strays {
 		if slices.ContainsFunc(c.Host(host).Strays, func(s store.Stray) bool { return s.VM == vm }) {

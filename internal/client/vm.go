@@ -148,7 +148,7 @@ func (d *Client) AttachDisk(ctx context.Context, id hypervisor.VMID, disk hyperv
 	case !backend.DiskName(disk.Name):
 		return nil, refuse(what, "%.100q is not a disk's name: write lower-case letters, digits and -",
 			disk.Name)
-	case disk.Format != "" && !slices.Contains(DiskFormats, disk.Format):
+	case disk.Format != "" && !slices.Contains(diskFormats, disk.Format):
 		return nil, refuse(what, "unknown format %.100q: write raw or qcow2", disk.Format)
 	case disk.Path != "" && !path.IsAbs(disk.Path):
 		return nil, refuse(what, "%.100q is not an absolute path", disk.Path)
@@ -193,7 +193,7 @@ func unknownDisk(name string, disks []hypervisor.Disk) error {
 	for _, d := range disks {
 		known = append(known, d.Name)
 	}
-	return Unknown("disk", name, known)
+	return unknown("disk", name, known)
 }
 
 // A Size is what a VM is resized to. What is zero stays as it is.

@@ -12,7 +12,7 @@ import (
 
 // An Override gives a field of a scenario another value: a scalar, at a path such
 // as limits.perCluster, order, hosts[0].link or hosts[*].link. Two paths are no
-// fields, and hold wherever the fleet is written: [PolicyFile] and [LinkSpeed].
+// fields, and hold wherever the fleet is written: [PolicyFile] and [linkSpeed].
 type Override struct {
 	Path  string `json:"path"`
 	Value string `json:"value"`
@@ -25,8 +25,8 @@ const (
 	// PolicyFile is the path whose value is a file with migration policies, godwit's
 	// YAML with nothing but policies: they replace all others.
 	PolicyFile = "policy"
-	// LinkSpeed is the path whose value is the speed of every host's link.
-	LinkSpeed = "link"
+	// linkSpeed is the path whose value is the speed of every host's link.
+	linkSpeed = "link"
 )
 
 // parseWith reads a scenario with some values changed.
@@ -36,7 +36,7 @@ func parseWith(name string, data []byte, overrides []Override) (*Scenario, error
 		return nil, err
 	}
 	for _, o := range overrides {
-		if o.Path == PolicyFile || o.Path == LinkSpeed {
+		if o.Path == PolicyFile || o.Path == linkSpeed {
 			continue
 		}
 		if err := doc.Set(o.Path, o.Value); err != nil {
@@ -58,7 +58,7 @@ func parseWith(name string, data []byte, overrides []Override) (*Scenario, error
 		switch o.Path {
 		case PolicyFile:
 			err = s.replacePolicies(o.Value)
-		case LinkSpeed:
+		case linkSpeed:
 			err = s.replaceLinks(o.Value)
 		}
 		if err != nil {

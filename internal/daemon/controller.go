@@ -64,7 +64,7 @@ func (c *Controller) page() (done func() error, err error) {
 	}
 	shown := c.Store
 	if gate, gated := shown.(*Gate); gated {
-		shown = gate.Beyond()
+		shown = gate.beyond()
 	}
 	ctx, end := context.WithCancel(context.Background())
 	at, _ := l.Addr().(*net.TCPAddr)

@@ -92,8 +92,8 @@ func Refused(err error) bool {
 	return errors.Is(err, store.SetBack) || errors.Is(err, store.Foreign)
 }
 
-// Beyond returns the store without the gate, for who has to tell others what is wrong.
-func (g *Gate) Beyond() store.Historian { return g.store }
+// beyond returns the store without the gate, for who has to tell others what is wrong.
+func (g *Gate) beyond() store.Historian { return g.store }
 
 // Mark returns the newest moment of the store that was seen.
 func (g *Gate) Mark() store.Mark {

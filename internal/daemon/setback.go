@@ -41,7 +41,7 @@ func (s *Dependencies) each(ctx context.Context, store store.Store, who string,
 
 // reconciled says by whose word a store may be used again.
 func reconciled(ctx context.Context, g *Gate) string {
-	h, _, err := g.Beyond().History(ctx)
+	h, _, err := g.beyond().History(ctx)
 	if err != nil || h.By == "" {
 		return "it is the one that was seen"
 	}
@@ -59,7 +59,7 @@ func (s *Dependencies) wait(ctx context.Context, gate *Gate,
 	set := NewMetrics()
 	if tell == nil { // a controller answers for the cluster
 		none := func(*store.Host) bool { return false }
-		set = NewMetrics(NewClusterMetrics(gate.Beyond(), none, nil, s.Now))
+		set = NewMetrics(NewClusterMetrics(gate.beyond(), none, nil, s.Now))
 	}
 	w := mute.watch(set, nil)
 	defer s.Supervisor.follow(nil)
@@ -106,7 +106,7 @@ func (w *witness) Reconcile(ctx context.Context, now time.Time) (time.Time, erro
 // account stores what this host has, for godwit store reconcile.
 func (a *Agent) account(ctx context.Context, why error, now time.Time) error {
 	gate := a.Store.(*Gate)
-	h, err := store.HostNamed(ctx, gate.Beyond(), a.Host)
+	h, err := store.HostNamed(ctx, gate.beyond(), a.Host)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (a *Agent) account(ctx context.Context, why error, now time.Time) error {
 	if err := store.Fits(&next); err != nil {
 		return tooMany(&next, err)
 	}
-	_, err = gate.Beyond().Put(ctx, &next)
+	_, err = gate.beyond().Put(ctx, &next)
 	return err
 }
 

@@ -20,7 +20,7 @@ import (
 // if the name or the place is taken, and with [hypervisor.Invalid] for XML that is
 // no domain.
 func DiskXML(xml string, d hypervisor.Disk, s Settings) (string, error) {
-	domain, err := Parse(xml, Domain)
+	domain, err := parse(xml, Domain)
 	if err != nil {
 		return "", err
 	}
@@ -48,13 +48,13 @@ func newDisk(domain *etree.Element, d hypervisor.Disk, s Settings) (string, erro
 	controller, found := scsiController(domain)
 	if !found {
 		n := 0
-		for taken.devices[DeviceName("vd", n)] {
+		for taken.devices[deviceName("vd", n)] {
 			n++
 		}
-		disk.Target = &lx.DomainDiskTarget{Dev: DeviceName("vd", n), Bus: "virtio"}
+		disk.Target = &lx.DomainDiskTarget{Dev: deviceName("vd", n), Bus: "virtio"}
 		return disk.Marshal()
 	}
-	first, second := PlacesOf(d.Name)
+	first, second := placesOf(d.Name)
 	for _, at := range []Place{first, second} {
 		if !taken.places[scsiPlace{controller, at}] && !taken.devices[at.Device()] {
 			disk = onSCSI(disk, controller, at)
@@ -80,8 +80,8 @@ type taken struct {
 
 func takenIn(domain *etree.Element) taken {
 	t := taken{map[string]bool{}, map[scsiPlace]bool{}, map[string]bool{}}
-	for _, e := range Children(Child(domain, "devices"), "disk") {
-		target, address := Child(e, "target"), Child(e, "address")
+	for _, e := range children(child(domain, "devices"), "disk") {
+		target, address := child(e, "target"), child(e, "address")
 		t.devices[Attr(target, "dev")] = true
 		if image, known := imageOf(e); known {
 			t.images[image] = true
@@ -97,7 +97,7 @@ func takenIn(domain *etree.Element) taken {
 
 // scsiController returns the number of the first virtio-scsi controller.
 func scsiController(domain *etree.Element) (n uint, found bool) {
-	for _, e := range Children(Child(domain, "devices"), "controller") {
+	for _, e := range children(child(domain, "devices"), "controller") {
 		if Attr(e, "type") == "scsi" && strings.HasPrefix(Attr(e, "model"), "virtio-") {
 			return uint(number(Attr(e, "index"))), true
 		}
@@ -117,7 +117,7 @@ func number(text string) int {
 // AddDisk returns the domain's XML with the disk d, as [DiskXML] makes it. A domain
 // that has it already, with the same image, stays as it is.
 func AddDisk(xml string, d hypervisor.Disk, s Settings) (string, error) {
-	domain, err := Parse(xml, Domain)
+	domain, err := parse(xml, Domain)
 	if err != nil {
 		return "", err
 	}
@@ -131,11 +131,11 @@ func AddDisk(xml string, d hypervisor.Disk, s Settings) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	disk, err := Fragment(text)
+	disk, err := fragment(text)
 	if err != nil {
 		return "", err
 	}
-	Add(Ensure(domain.Root, "devices"), disk)
+	add(ensure(domain.Root, "devices"), disk)
 	return domain.String(), nil
 }
 
@@ -143,7 +143,7 @@ func AddDisk(xml string, d hypervisor.Disk, s Settings) (string, error) {
 // It fails with [hypervisor.NotFound] if there is no such disk, and with
 // [hypervisor.Invalid] for XML that is no domain.
 func Device(xml, disk string) (string, error) {
-	domain, err := Parse(xml, Domain)
+	domain, err := parse(xml, Domain)
 	if err != nil {
 		return "", err
 	}
@@ -157,12 +157,12 @@ func Device(xml, disk string) (string, error) {
 // RemoveDisk returns the domain's XML without a disk. A domain that does not have
 // it stays as it is. It fails with [hypervisor.Invalid] for XML that is no domain.
 func RemoveDisk(xml, disk string) (string, error) {
-	domain, err := Parse(xml, Domain)
+	domain, err := parse(xml, Domain)
 	if err != nil {
 		return "", err
 	}
 	if e, err := findDisk(domain.Root, disk); err == nil {
-		Remove(e)
+		remove(e)
 	}
 	return domain.String(), nil
 }

@@ -54,7 +54,7 @@ func Of(xml string, s Settings) ([]Blocker, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := Parse(xml, Domain)
+	d, err := parse(xml, Domain)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func find(e *etree.Element, path []string) []*etree.Element {
 		return []*etree.Element{e}
 	}
 	var all []*etree.Element
-	for _, c := range Children(e, path[0]) {
+	for _, c := range children(e, path[0]) {
 		all = append(all, find(c, path[1:])...)
 	}
 	return all
@@ -93,7 +93,7 @@ func pathOf(e *etree.Element) string {
 	if parent == nil || parent.Tag == "" {
 		return "/" + e.Tag
 	}
-	alike := Children(parent, e.Tag)
+	alike := children(parent, e.Tag)
 	number := ""
 	if len(alike) > 1 {
 		number = fmt.Sprintf("[%d]", slices.Index(alike, e)+1)
@@ -112,11 +112,11 @@ func (s subject) attr(key string) string { return Attr(s.Element, key) }
 
 // in returns an attribute of the element at a path below.
 func (s subject) in(key string, path ...string) string {
-	return Attr(Child(s.Element, path...), key)
+	return Attr(child(s.Element, path...), key)
 }
 
 // has reports whether the element has a child of that name.
-func (s subject) has(tag string) bool { return Child(s.Element, tag) != nil }
+func (s subject) has(tag string) bool { return child(s.Element, tag) != nil }
 
 // image returns the file or block device of a disk.
 func (s subject) image() string {
@@ -193,7 +193,7 @@ func invariantTSC(s subject) (Blocker, bool) {
 	if s.attr("name") != "invtsc" || policy == "disable" || policy == "forbid" {
 		return pass()
 	}
-	for _, timer := range Children(Child(s.domain, "clock"), "timer") {
+	for _, timer := range children(child(s.domain, "clock"), "timer") {
 		f := Attr(timer, "frequency")
 		if Attr(timer, "name") == "tsc" && strings.Trim(f, "0") != "" {
 			return pass()

@@ -94,16 +94,16 @@ func board(h hypervisor.Hardware) *lx.DomainOS {
 // cpuElement says the CPU exactly: libvirt does not check it, and QEMU does not
 // start with less. Passed through, it has only features that can move.
 func cpuElement(model string, s Settings) *lx.DomainCPU {
-	p, _ := ParseCPU(model) // check has read it
+	p, _ := parseCPU(model) // check has read it
 	p = p.Or(s.Kind(), s.Unfit)
 	cpu := &lx.DomainCPU{Mode: p.Mode, Check: "none"}
 	switch p.Mode {
-	case Custom:
+	case custom:
 		cpu.Match = "exact"
 		cpu.Model = &lx.DomainCPUModel{Fallback: "forbid", Value: p.Model}
-	case Passthrough, Maximum:
+	case passthrough, maximum:
 		cpu.Migratable = "on"
-	case HostModel:
+	case hostModel:
 		cpu.Check = "partial" // libvirt must know what the host's model is
 	}
 	for _, f := range p.Features {

@@ -31,7 +31,7 @@ type Changes struct {
 // no file and no block device, and with [hypervisor.Invalid] for XML that is no
 // domain.
 func Change(xml string, c Changes) (string, error) {
-	d, err := Parse(xml, Domain)
+	d, err := parse(xml, Domain)
 	if err != nil {
 		return "", err
 	}
@@ -80,9 +80,9 @@ func setImage(domain *etree.Element, name, path string) error {
 	case old == path:
 		return nil
 	}
-	kind, source := Attr(e, "type"), Child(e, "source")
-	if Block(path) != Block(old) {
-		kind = map[bool]string{true: "block", false: "file"}[Block(path)]
+	kind, source := Attr(e, "type"), child(e, "source")
+	if block(path) != block(old) {
+		kind = map[bool]string{true: "block", false: "file"}[block(path)]
 	} // else it is what it was: a link outside of /dev may lead to a device
 	key := map[string]string{"block": "dev", "file": "file"}[kind]
 	if Attr(e, "type") != kind {
@@ -117,22 +117,22 @@ func findDisk(domain *etree.Element, name string) (*etree.Element, error) {
 func nameIn(domain *etree.Element) string { return backend.Quote(domainName(domain)) }
 
 func setPins(domain *etree.Element, pins [][]int) {
-	tune := Child(domain, "cputune")
-	for _, old := range Children(tune, "vcpupin") {
+	tune := child(domain, "cputune")
+	for _, old := range children(tune, "vcpupin") {
 		n, err := strconv.ParseUint(Attr(old, "vcpu"), 10, 16)
 		if err != nil || int(n) >= len(pins) {
-			Remove(old)
+			remove(old)
 			continue
 		}
 		Set(old, "cpuset", formatSet(pins[n]))
 	}
 	if tune == nil && len(pins) > 0 {
-		tune = Ensure(domain, "cputune")
+		tune = ensure(domain, "cputune")
 	}
 	for i, cpus := range pins {
 		pinned := func(e *etree.Element) bool { return Attr(e, "vcpu") == strconv.Itoa(i) }
-		if !slices.ContainsFunc(Children(tune, "vcpupin"), pinned) {
-			Add(tune, New("vcpupin", "vcpu", strconv.Itoa(i), "cpuset", formatSet(cpus)))
+		if !slices.ContainsFunc(children(tune, "vcpupin"), pinned) {
+			add(tune, New("vcpupin", "vcpu", strconv.Itoa(i), "cpuset", formatSet(cpus)))
 		}
 	}
 }
@@ -141,21 +141,21 @@ func setPins(domain *etree.Element, pins [][]int) {
 // have bound each of them; all are bound to the new ones, since the old ones need
 // not exist.
 func setNodes(domain *etree.Element, nodes []int) {
-	tune := Child(domain, "numatune")
+	tune := child(domain, "numatune")
 	if len(nodes) == 0 {
 		if tune != nil {
-			Remove(tune)
+			remove(tune)
 		}
 		return
 	}
-	tune = Ensure(domain, "numatune")
-	memory := Child(tune, "memory")
+	tune = ensure(domain, "numatune")
+	memory := child(tune, "memory")
 	if memory == nil {
 		memory = New("memory", "mode", "strict")
-		Add(tune, memory)
+		add(tune, memory)
 	}
 	memory.RemoveAttr("placement") // "auto" lets numad choose
-	for _, e := range append(Children(tune, "memnode"), memory) {
+	for _, e := range append(children(tune, "memnode"), memory) {
 		Set(e, "nodeset", formatSet(nodes))
 	}
 }
@@ -168,7 +168,7 @@ func setNodes(domain *etree.Element, nodes []int) {
 // modules, so that only its author can say how to divide another one, and with
 // [hypervisor.Invalid] for XML that is no domain.
 func Resize(xml string, vm hypervisor.VM) (string, error) {
-	d, err := Parse(xml, Domain)
+	d, err := parse(xml, Domain)
 	if err != nil {
 		return "", err
 	}
@@ -179,15 +179,15 @@ func Resize(xml string, vm hypervisor.VM) (string, error) {
 	if err := c.Refused(vm.ID); err != nil {
 		return "", err
 	}
-	memory, _ := amount(Child(d.Root, "memory"))
+	memory, _ := amount(child(d.Root, "memory"))
 	cpus, _ := cpusOf(d.Root)
-	current, _ := amount(Child(d.Root, "currentMemory"))
+	current, _ := amount(child(d.Root, "currentMemory"))
 	if memory != vm.Memory || current != 0 && current != vm.Memory {
 		if err := setMemory(d.Root, vm.Memory); err != nil {
 			return "", err
 		}
 	}
-	limit := TextIn(Child(d.Root, "vcpu"))
+	limit := textIn(child(d.Root, "vcpu"))
 	if cpus != vm.CPUs || limit != strconv.Itoa(cpus) {
 		if err := setCPUs(d.Root, vm.CPUs); err != nil {
 			return "", err
@@ -205,11 +205,11 @@ func setMemory(domain *etree.Element, memory hypervisor.Bytes) error {
 		return err
 	}
 	for _, tag := range []string{"memory", "currentMemory"} {
-		e := Child(domain, tag)
+		e := child(domain, tag)
 		if e == nil && tag == "currentMemory" {
 			continue // it is as much as the memory
 		}
-		e = Ensure(domain, tag)
+		e = ensure(domain, tag)
 		Set(e, "unit", "KiB")
 		e.SetText(strconv.FormatUint(uint64(kib(memory)), 10))
 	}
@@ -220,11 +220,11 @@ func setCPUs(domain *etree.Element, cpus int) error {
 	if err := undivided(domain, "CPUs", "cpu/numa", "cpu/topology"); err != nil {
 		return err
 	}
-	e := Ensure(domain, "vcpu")
+	e := ensure(domain, "vcpu")
 	e.RemoveAttr("current")
 	e.SetText(strconv.Itoa(cpus))
-	if each := Child(domain, "vcpus"); each != nil {
-		Remove(each) // which of them are plugged in
+	if each := child(domain, "vcpus"); each != nil {
+		remove(each) // which of them are plugged in
 	}
 	return nil
 }
@@ -232,7 +232,7 @@ func setCPUs(domain *etree.Element, cpus int) error {
 // undivided fails if the domain has one of the elements at these paths.
 func undivided(domain *etree.Element, what string, paths ...string) error {
 	for _, path := range paths {
-		if Child(domain, strings.Split(path, "/")...) != nil {
+		if child(domain, strings.Split(path, "/")...) != nil {
 			return fmt.Errorf("domain %s: the %s cannot be changed, because its XML divides them "+
 				"in /domain/%s: change both with 'virsh edit': %w",
 				nameIn(domain), what, path, hypervisor.Conflict)

@@ -14,12 +14,12 @@ const memoryUnit = hypervisor.MiB
 
 // machineKnown reports whether machine is a PC, and of a family that exists.
 func machineKnown(machine string) bool {
-	return backend.Word(machine, "._-") && Family(machine) != ""
+	return backend.Word(machine, "._-") && family(machine) != ""
 }
 
-// Family returns the machine type that stands for the newest of its kind;
+// family returns the machine type that stands for the newest of its kind;
 // "" if machine is no PC.
-func Family(machine string) string {
+func family(machine string) string {
 	switch {
 	case machine == "", machine == "q35", strings.HasPrefix(machine, "pc-q35-"):
 		return "q35"
@@ -59,7 +59,7 @@ func (c *checker) board(vm hypervisor.VM, h hypervisor.Hardware, name string) {
 		"printable text, not a folder", backend.Quote(string(vm.ID)))
 	c.Need(machineKnown(h.Machine), "machine type", `"q35", "pc", "pc-q35-…" or "pc-i440fx-…"`,
 		backend.Quote(h.Machine))
-	_, err := ParseCPU(h.CPUModel)
+	_, err := parseCPU(h.CPUModel)
 	c.Need(err == nil, "CPU model", "a model's name, with features as +name or -name after commas",
 		backend.Quote(h.CPUModel))
 	if h.Firmware != "" {

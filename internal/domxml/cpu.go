@@ -11,10 +11,10 @@ import (
 
 // The modes of libvirt's <cpu>.
 const (
-	Passthrough = "host-passthrough"
-	HostModel   = "host-model"
-	Maximum     = "maximum"
-	Custom      = "custom"
+	passthrough = "host-passthrough"
+	hostModel   = "host-model"
+	maximum     = "maximum"
+	custom      = "custom"
 )
 
 // A Processor is a CPU model with changes to its features.
@@ -30,10 +30,10 @@ type Feature struct {
 	Has  bool
 }
 
-// ParseCPU reads a CPU model as QEMU's command line names it: "qemu64,+x2apic".
+// parseCPU reads a CPU model as QEMU's command line names it: "qemu64,+x2apic".
 // Of modes it knows QEMU's names, "host" and "max", and libvirt's. No name is no
 // mode. It fails for all else.
-func ParseCPU(s string) (Processor, error) {
+func parseCPU(s string) (Processor, error) {
 	if s == "" {
 		return Processor{}, nil
 	}
@@ -41,12 +41,12 @@ func ParseCPU(s string) (Processor, error) {
 	p := Processor{Mode: parts[0]}
 	switch p.Mode {
 	case "host":
-		p.Mode = Passthrough
+		p.Mode = passthrough
 	case "max":
-		p.Mode = Maximum
-	case Passthrough, HostModel, Maximum:
+		p.Mode = maximum
+	case passthrough, hostModel, maximum:
 	default:
-		p.Mode, p.Model = Custom, parts[0]
+		p.Mode, p.Model = custom, parts[0]
 	}
 	if !cpuWord(parts[0]) {
 		return Processor{}, fmt.Errorf("%s is no CPU model", backend.Quote(parts[0]))
@@ -82,10 +82,10 @@ func parseFeature(s string) (Feature, error) {
 // cpuWord reports whether s can be the name of a CPU model or feature.
 func cpuWord(s string) bool { return s != "" && s[0] != '-' && backend.Word(s, "._-") }
 
-// String returns what [ParseCPU] reads.
+// String returns what [parseCPU] reads.
 func (p Processor) String() string {
 	words := []string{p.Mode}
-	if p.Mode == Custom {
+	if p.Mode == custom {
 		words[0] = p.Model
 	}
 	for _, f := range p.Features {
@@ -101,15 +101,15 @@ func (p Processor) Or(kind, unfit string) Processor {
 	case p.Mode != "":
 		return p
 	case kind != KVM:
-		return Processor{Mode: Custom, Model: "qemu64"}
+		return Processor{Mode: custom, Model: "qemu64"}
 	case unfit != "":
-		return Processor{Mode: Passthrough, Features: []Feature{{Name: unfit}}}
+		return Processor{Mode: passthrough, Features: []Feature{{Name: unfit}}}
 	}
-	return Processor{Mode: Passthrough}
+	return Processor{Mode: passthrough}
 }
 
-// Agrees reports whether p and o are the same CPU.
-func (p Processor) Agrees(o Processor) bool {
+// agrees reports whether p and o are the same CPU.
+func (p Processor) agrees(o Processor) bool {
 	return p.Mode == o.Mode && p.Model == o.Model &&
 		slices.Equal(sorted(p.Features), sorted(o.Features))
 }

@@ -16,7 +16,7 @@ func diskElement(d hypervisor.Disk, path string, s Settings) lx.DomainDisk {
 		// The format is never guessed: a guest could write another one's header.
 		Driver: &lx.DomainDiskDriver{Name: "qemu", Type: formatOf(d), Discard: "unmap"},
 		Source: &lx.DomainDiskSource{File: &lx.DomainDiskSourceFile{File: path}},
-		Serial: SerialOf(d.Name),
+		Serial: serialOf(d.Name),
 		Alias:  &lx.DomainAlias{Name: aliasPrefix + d.Name}}
 	// Two hosts with one image: what the source has left in its page cache the
 	// target does not see. A local disk has one host at a time.
@@ -24,7 +24,7 @@ func diskElement(d hypervisor.Disk, path string, s Settings) lx.DomainDisk {
 	if d.Local() || s.Buffered {
 		disk.Driver.Cache = "writeback"
 	}
-	if Block(path) {
+	if block(path) {
 		disk.Source = &lx.DomainDiskSource{Block: &lx.DomainDiskSourceBlock{Dev: path}}
 	}
 	if d.ReadOnly {

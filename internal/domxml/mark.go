@@ -62,7 +62,7 @@ func (m Mark) element() (string, error) {
 // ParseMark reads the element that virDomainGetMetadata answers. It fails with
 // [hypervisor.Invalid] if it is no mark.
 func ParseMark(xml string) (Mark, error) {
-	d, err := Parse(xml, markTag)
+	d, err := parse(xml, markTag)
 	if err != nil {
 		return Mark{}, err
 	}
@@ -98,7 +98,7 @@ func ascii(text string) string {
 
 // findMark returns the element of the mark in a domain; nil if there is none.
 func findMark(domain *etree.Element) *etree.Element {
-	metadata := Child(domain, "metadata")
+	metadata := child(domain, "metadata")
 	if metadata == nil {
 		return nil
 	}
@@ -113,7 +113,7 @@ func findMark(domain *etree.Element) *etree.Element {
 // SetMark returns the domain's XML with the mark m instead of the one it has, if
 // any. It fails with [hypervisor.Invalid] for XML that is no domain.
 func SetMark(xml string, m Mark) (string, error) {
-	d, err := Parse(xml, Domain)
+	d, err := parse(xml, Domain)
 	if err != nil {
 		return "", err
 	}
@@ -121,14 +121,14 @@ func SetMark(xml string, m Mark) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	mark, err := Fragment(text)
+	mark, err := fragment(text)
 	if err != nil {
 		return "", err
 	}
 	if old := findMark(d.Root); old != nil {
-		Replace(old, mark)
+		replace(old, mark)
 	} else {
-		Add(Ensure(d.Root, "metadata"), mark)
+		add(ensure(d.Root, "metadata"), mark)
 	}
 	return d.String(), nil
 }

@@ -20,7 +20,7 @@ func Places(all []hypervisor.Disk) []Place {
 	at := make([]Place, len(all))
 	taken := map[Place]bool{}
 	for i, d := range all {
-		first, second := PlacesOf(d.Name)
+		first, second := placesOf(d.Name)
 		at[i] = first
 		if taken[first] {
 			at[i] = second
@@ -30,8 +30,8 @@ func Places(all []hypervisor.Disk) []Place {
 	return at
 }
 
-// PlacesOf returns where a disk may be: the second Place if the first is taken.
-func PlacesOf(disk string) (first, second Place) {
+// placesOf returns where a disk may be: the second Place if the first is taken.
+func placesOf(disk string) (first, second Place) {
 	h := sha256.Sum256([]byte(disk))
 	unit := binary.BigEndian.Uint32(h[4:])
 	return Place{int(h[0]) % 32, int(h[1]) % 8},
@@ -45,11 +45,11 @@ func (p Place) Device() string {
 	if p.Target >= 32 {
 		n = 32*8 + (p.Target-32)*16384 + p.Unit
 	}
-	return DeviceName("sd", n)
+	return deviceName("sd", n)
 }
 
-// DeviceName returns the name of the nth disk on a bus: a to z, aa, ab and so on.
-func DeviceName(prefix string, n int) string {
+// deviceName returns the name of the nth disk on a bus: a to z, aa, ab and so on.
+func deviceName(prefix string, n int) string {
 	letters := ""
 	for n++; n > 0; n = (n - 1) / 26 {
 		letters = string(rune('a'+(n-1)%26)) + letters
@@ -61,9 +61,9 @@ func DeviceName(prefix string, n int) string {
 // serial number.
 const longest = 26
 
-// SerialOf returns the serial number by which the guest finds a disk: its name, or
+// serialOf returns the serial number by which the guest finds a disk: its name, or
 // what stands for it if it is too long.
-func SerialOf(disk string) string {
+func serialOf(disk string) string {
 	if len(disk) <= longest {
 		return disk
 	}
@@ -71,8 +71,8 @@ func SerialOf(disk string) string {
 	return fmt.Sprintf("%s.%x", disk[:longest-17], h[:8])
 }
 
-// Block reports whether path is a block device. The path tells, since the device is not
+// block reports whether path is a block device. The path tells, since the device is not
 // looked at here.
-func Block(path string) bool {
+func block(path string) bool {
 	return strings.HasPrefix(path, "/dev/") && !strings.HasPrefix(path, "/dev/shm/")
 }

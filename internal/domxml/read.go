@@ -44,17 +44,17 @@ type Facts struct {
 // It fails with [hypervisor.Invalid] for XML that is no domain's, or whose memory
 // or CPUs are no numbers.
 func Read(xml string, s Settings) (Facts, error) {
-	d, err := Parse(xml, Domain)
+	d, err := parse(xml, Domain)
 	if err != nil {
 		return Facts{}, err
 	}
 	f := Facts{Name: domainName(d.Root),
-		UUID: TextIn(Child(d.Root, "uuid")), Type: Attr(d.Root, "type"),
-		Emulator:   TextIn(Child(d.Root, "devices", "emulator")),
-		OnPoweroff: TextIn(Child(d.Root, "on_poweroff")),
-		Resolved:   Attr(Child(d.Root, "cpu"), "check") == "full",
-		OnReboot:   TextIn(Child(d.Root, "on_reboot")),
-		OnCrash:    TextIn(Child(d.Root, "on_crash"))}
+		UUID: textIn(child(d.Root, "uuid")), Type: Attr(d.Root, "type"),
+		Emulator:   textIn(child(d.Root, "devices", "emulator")),
+		OnPoweroff: textIn(child(d.Root, "on_poweroff")),
+		Resolved:   Attr(child(d.Root, "cpu"), "check") == "full",
+		OnReboot:   textIn(child(d.Root, "on_reboot")),
+		OnCrash:    textIn(child(d.Root, "on_crash"))}
 	if f.Name == "" {
 		return Facts{}, fmt.Errorf("XML is not that of a libvirt domain: it has no name: %w",
 			hypervisor.Invalid)
@@ -74,11 +74,11 @@ func Read(xml string, s Settings) (Facts, error) {
 
 // domainName returns the name of a domain, to which blanks belong; "" if it has none.
 func domainName(domain *etree.Element) string {
-	return Child(domain, "name").NotNil().Text()
+	return child(domain, "name").NotNil().Text()
 }
 
 func (f *Facts) read(domain *etree.Element, s Settings) error {
-	memory, err := amount(Child(domain, "memory"))
+	memory, err := amount(child(domain, "memory"))
 	if err != nil {
 		return fmt.Errorf("memory %w", err)
 	}
@@ -86,8 +86,8 @@ func (f *Facts) read(domain *etree.Element, s Settings) error {
 	if err != nil {
 		return err
 	}
-	h := &hypervisor.Hardware{Machine: Attr(Child(domain, "os", "type"), "machine"),
-		CPUModel: readCPU(Child(domain, "cpu")), Firmware: firmware(domain),
+	h := &hypervisor.Hardware{Machine: Attr(child(domain, "os", "type"), "machine"),
+		CPUModel: readCPU(child(domain, "cpu")), Firmware: firmware(domain),
 		DebugPort: debugPort(domain), NICs: cards(domain)}
 	if h.Hugepages, err = hugepages(domain); err != nil {
 		return err
@@ -109,8 +109,8 @@ func (f *Facts) disks(domain *etree.Element, s Settings) {
 		}
 		f.Images[d.name] = path
 		disk := hypervisor.Disk{Name: d.name, Path: path,
-			Format:   Attr(Child(d.element, "driver"), "type"),
-			ReadOnly: Child(d.element, "readonly") != nil}
+			Format:   Attr(child(d.element, "driver"), "type"),
+			ReadOnly: child(d.element, "readonly") != nil}
 		if path == s.Image(f.Name, d.name) {
 			disk.Path = ""
 		}
@@ -121,7 +121,7 @@ func (f *Facts) disks(domain *etree.Element, s Settings) {
 // imageOf returns the file or block device of a disk; known is false if it has
 // none, or is on a network.
 func imageOf(disk *etree.Element) (path string, known bool) {
-	switch source := Child(disk, "source"); Attr(disk, "type") {
+	switch source := child(disk, "source"); Attr(disk, "type") {
 	case "file":
 		path = Attr(source, "file")
 	case "block":
@@ -142,16 +142,16 @@ type namedDisk struct {
 func namedDisks(domain *etree.Element) []namedDisk {
 	var all []namedDisk
 	taken := map[string]bool{}
-	for _, e := range Children(Child(domain, "devices"), "disk") {
+	for _, e := range children(child(domain, "devices"), "disk") {
 		if kind := Attr(e, "device"); kind != "" && kind != "disk" && kind != "lun" {
 			continue
 		}
-		alias, _ := strings.CutPrefix(Attr(Child(e, "alias"), "name"), aliasPrefix)
-		if alias == Attr(Child(e, "alias"), "name") {
+		alias, _ := strings.CutPrefix(Attr(child(e, "alias"), "name"), aliasPrefix)
+		if alias == Attr(child(e, "alias"), "name") {
 			alias = ""
 		}
-		for _, name := range []string{alias, TextIn(Child(e, "serial")),
-			Attr(Child(e, "target"), "dev")} {
+		for _, name := range []string{alias, textIn(child(e, "serial")),
+			Attr(child(e, "target"), "dev")} {
 			if backend.DiskName(name) && !taken[name] {
 				taken[name] = true
 				all = append(all, namedDisk{name, e})
@@ -164,14 +164,14 @@ func namedDisks(domain *etree.Element) []namedDisk {
 
 func cards(domain *etree.Element) []hypervisor.NIC {
 	var all []hypervisor.NIC
-	for _, e := range Children(Child(domain, "devices"), "interface") {
-		mac := Attr(Child(e, "mac"), "address")
+	for _, e := range children(child(domain, "devices"), "interface") {
+		mac := Attr(child(e, "mac"), "address")
 		if mac == "" || Attr(e, "type") == "hostdev" {
 			continue
 		}
 		n := hypervisor.NIC{MAC: mac}
 		// The name of a device that libvirt makes is its own choice on every host.
-		if target := Child(e, "target"); Attr(e, "type") == "ethernet" &&
+		if target := child(e, "target"); Attr(e, "type") == "ethernet" &&
 			Attr(target, "managed") == "no" {
 			n.Tap = Attr(target, "dev")
 		}
@@ -183,17 +183,17 @@ func cards(domain *etree.Element) []hypervisor.NIC {
 // readCPU returns the CPU as [hypervisor.Hardware] names it. Features that a host
 // may lack are left out.
 func readCPU(e *etree.Element) string {
-	p := Processor{Mode: Attr(e, "mode"), Model: TextIn(Child(e, "model"))}
+	p := Processor{Mode: Attr(e, "mode"), Model: textIn(child(e, "model"))}
 	if p.Mode == "" && p.Model != "" {
-		p.Mode = Custom // libvirt's default
+		p.Mode = custom // libvirt's default
 	}
-	if p.Mode == "" || p.Mode == Custom && p.Model == "" {
+	if p.Mode == "" || p.Mode == custom && p.Model == "" {
 		return ""
 	}
-	if p.Mode != Custom {
+	if p.Mode != custom {
 		p.Model = ""
 	}
-	for _, f := range Children(e, "feature") {
+	for _, f := range children(e, "feature") {
 		switch Attr(f, "policy") {
 		case "require", "force", "":
 			p.Features = append(p.Features, Feature{Name: Attr(f, "name"), Has: true})
@@ -205,19 +205,19 @@ func readCPU(e *etree.Element) string {
 }
 
 func firmware(domain *etree.Element) string {
-	if loader := Child(domain, "os", "loader"); Attr(loader, "type") != "pflash" {
-		return TextIn(loader)
+	if loader := child(domain, "os", "loader"); Attr(loader, "type") != "pflash" {
+		return textIn(loader)
 	}
 	return ""
 }
 
 // debugPort returns the I/O port of the first debug console.
 func debugPort(domain *etree.Element) uint16 {
-	for _, e := range Children(Child(domain, "devices"), "serial") {
-		if Attr(Child(e, "target"), "type") != "isa-debug" {
+	for _, e := range children(child(domain, "devices"), "serial") {
+		if Attr(child(e, "target"), "type") != "isa-debug" {
 			continue
 		}
-		text := Attr(Child(e, "address"), "iobase")
+		text := Attr(child(e, "address"), "iobase")
 		if text == "" {
 			return 0xe9 // QEMU's default
 		}
@@ -231,11 +231,11 @@ func debugPort(domain *etree.Element) uint16 {
 
 // hugepages returns the size of the pages of the guest's first NUMA node.
 func hugepages(domain *etree.Element) (hypervisor.Bytes, error) {
-	huge := Child(domain, "memoryBacking", "hugepages")
+	huge := child(domain, "memoryBacking", "hugepages")
 	if huge == nil {
 		return 0, nil
 	}
-	page := Child(huge, "page")
+	page := child(huge, "page")
 	if page == nil {
 		return 2 * hypervisor.MiB, nil // the default of x86 hosts
 	}
@@ -248,8 +248,8 @@ func hugepages(domain *etree.Element) (hypervisor.Bytes, error) {
 
 // cpusOf returns how many CPUs the guest has when it starts.
 func cpusOf(domain *etree.Element) (int, error) {
-	e := Child(domain, "vcpu")
-	text := TextIn(e)
+	e := child(domain, "vcpu")
+	text := textIn(e)
 	if current := Attr(e, "current"); current != "" {
 		text = current
 	}
@@ -267,7 +267,7 @@ func cpusOf(domain *etree.Element) (int, error) {
 // readPins returns the pins of all CPUs; none if one is not pinned.
 func readPins(domain *etree.Element, cpus int) ([][]int, error) {
 	pins := map[int][]int{}
-	for _, e := range Children(Child(domain, "cputune"), "vcpupin") {
+	for _, e := range children(child(domain, "cputune"), "vcpupin") {
 		n, err := strconv.ParseUint(Attr(e, "vcpu"), 10, 16)
 		if err != nil || int(n) >= cpus || pins[int(n)] != nil {
 			continue
@@ -290,7 +290,7 @@ func readPins(domain *etree.Element, cpus int) ([][]int, error) {
 
 // amount returns the amount of memory in an element.
 func amount(e *etree.Element) (hypervisor.Bytes, error) {
-	return scaled(TextIn(e), Attr(e, "unit"))
+	return scaled(textIn(e), Attr(e, "unit"))
 }
 
 // scaled returns a number of some unit in bytes; no unit is KiB.

@@ -20,8 +20,8 @@ func Reconcile(asked hypervisor.VM, f Facts) hypervisor.VM {
 	vm := f.VM
 	want, found := Hardware(asked.Hardware), Hardware(vm.Hardware)
 	h := &found
-	if Family(want.Machine) == h.Machine ||
-		alias(want.Machine) && Family(want.Machine) == Family(h.Machine) {
+	if family(want.Machine) == h.Machine ||
+		alias(want.Machine) && family(want.Machine) == family(h.Machine) {
 		h.Machine = want.Machine
 	}
 	if agreesCPU(want.CPUModel, f) {
@@ -42,27 +42,27 @@ func Reconcile(asked hypervisor.VM, f Facts) hypervisor.VM {
 
 // alias reports whether a machine type stands for the newest of its kind.
 func alias(machine string) bool {
-	return machine == "" || machine == Family(machine)
+	return machine == "" || machine == family(machine)
 }
 
 // agreesCPU reports whether the CPU found is what asked means in that domain.
 func agreesCPU(asked string, f Facts) bool {
-	want, err := ParseCPU(asked)
+	want, err := parseCPU(asked)
 	if err != nil {
 		return false
 	}
-	found, err := ParseCPU(Hardware(f.VM.Hardware).CPUModel)
+	found, err := parseCPU(Hardware(f.VM.Hardware).CPUModel)
 	if err != nil {
 		return false
 	}
-	if want.Mode == "" && found.Agrees(want.Or(f.Type, ArchCapabilities)) {
+	if want.Mode == "" && found.agrees(want.Or(f.Type, ArchCapabilities)) {
 		return true // it was made where that is unfit
 	}
 	want, found = want.Or(f.Type, ""), found.Or(f.Type, "")
-	if f.Resolved && found.Mode == Custom {
-		return want.Mode == HostModel || want.Mode == Custom && want.Model == found.Model
+	if f.Resolved && found.Mode == custom {
+		return want.Mode == hostModel || want.Mode == custom && want.Model == found.Model
 	}
-	return want.Agrees(found)
+	return want.agrees(found)
 }
 
 func sameSet(a, b []int) bool { return formatSet(a) == formatSet(b) }

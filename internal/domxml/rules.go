@@ -135,7 +135,7 @@ func memoryModule(s subject) (Blocker, bool) {
 	switch model := s.attr("model"); model {
 	case "nvdimm", "virtio-pmem":
 		return demand("such a file or device at the target", model+" "+
-			quoted(TextIn(Child(s.Element, "source", "path"))))
+			quoted(textIn(child(s.Element, "source", "path"))))
 	case "sgx-epc":
 		return forbid("none: enclaves cannot move", model)
 	}
@@ -234,14 +234,14 @@ var unmovable = map[string]bool{"vmdk": true, "vdi": true, "vpc": true, "vhdx": 
 // imageFormat looks at the image of a disk, and at those that it is based on.
 // Source: QEMU block/{vmdk,vdi,vpc,vhdx,qcow,parallels,vvfat}.c (migrate_add_blocker).
 func imageFormat(s subject) (Blocker, bool) {
-	if Child(s.Element, "source") == nil { // an empty drive
+	if child(s.Element, "source") == nil { // an empty drive
 		return pass()
 	}
 	if s.attr("type") == "dir" && !s.has("readonly") {
 		return forbid("to be read only", "disk "+s.name()+", a folder that the guest writes to")
 	}
 	format := s.in("type", "driver")
-	below := Child(s.Element, "backingStore")
+	below := child(s.Element, "backingStore")
 	for range 1000 { // what a file says of itself may not end
 		if unmovable[format] {
 			return forbid("a raw or a qcow2 image", "disk "+s.name()+" with an image of the format "+
@@ -250,8 +250,8 @@ func imageFormat(s subject) (Blocker, bool) {
 		if below == nil {
 			return pass()
 		}
-		format = Attr(Child(below, "format"), "type")
-		below = Child(below, "backingStore")
+		format = Attr(child(below, "format"), "type")
+		below = child(below, "backingStore")
 	}
 	return pass()
 }

@@ -44,10 +44,10 @@ type origin struct {
 	data  string       // of text
 }
 
-// Parse reads XML whose root is the given element. It fails with
+// parse reads XML whose root is the given element. It fails with
 // [hypervisor.Invalid] for all else, and for XML that is long, deep or has a
 // document type, which no domain has.
-func Parse(text, root string) (*Document, error) {
+func parse(text, root string) (*Document, error) {
 	pieces, err := split(text)
 	if err != nil {
 		return nil, fmt.Errorf("XML of a libvirt %s cannot be read: %w: %w", root, err,
@@ -198,8 +198,8 @@ var (
 		"\r", "&#xD;", "\n", "&#xA;", "\t", "&#x9;")
 )
 
-// Fragment returns the element that a short XML text is.
-func Fragment(text string) (*etree.Element, error) {
+// fragment returns the element that a short XML text is.
+func fragment(text string) (*etree.Element, error) {
 	tree := etree.NewDocument()
 	if err := tree.ReadFromString(text); err != nil {
 		return nil, fmt.Errorf("%s is no element: %w: %w", backend.Quote(text), err, hypervisor.Invalid)
@@ -208,8 +208,8 @@ func Fragment(text string) (*etree.Element, error) {
 	return tree.Root(), nil
 }
 
-// Children returns the elements in e of that name which are libvirt's own.
-func Children(e *etree.Element, tag string) []*etree.Element {
+// children returns the elements in e of that name which are libvirt's own.
+func children(e *etree.Element, tag string) []*etree.Element {
 	if e == nil {
 		return nil
 	}
@@ -218,11 +218,11 @@ func Children(e *etree.Element, tag string) []*etree.Element {
 	})
 }
 
-// Child returns the first of [Children]; nil if there is none. The path may go
+// child returns the first of [children]; nil if there is none. The path may go
 // deeper.
-func Child(e *etree.Element, path ...string) *etree.Element {
+func child(e *etree.Element, path ...string) *etree.Element {
 	for _, tag := range path {
-		all := Children(e, tag)
+		all := children(e, tag)
 		if len(all) == 0 {
 			return nil
 		}
@@ -243,26 +243,26 @@ func Attr(e *etree.Element, key string) string {
 	return ""
 }
 
-// TextIn returns the text in e, which may be nil, without the blanks around it.
-func TextIn(e *etree.Element) string {
+// textIn returns the text in e, which may be nil, without the blanks around it.
+func textIn(e *etree.Element) string {
 	if e == nil {
 		return ""
 	}
 	return strings.TrimSpace(e.Text())
 }
 
-// Ensure returns the child of that name, and makes it if there is none.
-func Ensure(e *etree.Element, tag string) *etree.Element {
-	if c := Child(e, tag); c != nil {
+// ensure returns the child of that name, and makes it if there is none.
+func ensure(e *etree.Element, tag string) *etree.Element {
+	if c := child(e, tag); c != nil {
 		return c
 	}
 	c := etree.NewElement(tag)
-	Add(e, c)
+	add(e, c)
 	return c
 }
 
-// Add puts c behind the other elements in e, indented like them.
-func Add(e, c *etree.Element) {
+// add puts c behind the other elements in e, indented like them.
+func add(e, c *etree.Element) {
 	elements := e.ChildElements()
 	if len(elements) == 0 {
 		around := indentOf(e)
@@ -287,8 +287,8 @@ func Add(e, c *etree.Element) {
 	e.InsertChildAt(at, c)
 }
 
-// Remove takes e out of its parent, with the indentation before it.
-func Remove(e *etree.Element) {
+// remove takes e out of its parent, with the indentation before it.
+func remove(e *etree.Element) {
 	parent := e.Parent()
 	at := e.Index()
 	parent.RemoveChildAt(at)
@@ -297,8 +297,8 @@ func Remove(e *etree.Element) {
 	}
 }
 
-// Replace puts c into the place of e.
-func Replace(e, c *etree.Element) {
+// replace puts c into the place of e.
+func replace(e, c *etree.Element) {
 	parent := e.Parent()
 	at := e.Index()
 	parent.RemoveChildAt(at)

@@ -31,13 +31,13 @@ func (a *anew) meet(way []step) (effects int) {
 
 // play returns the world at the end of a way, nil when its last step cannot be taken.
 func (a *anew) play(way []step) *World {
-	w := NewModel(a.config.Scene, a.config.Budget)
+	w := newModel(a.config.Scene, a.config.Budget)
 	w.Odd = a.config.Odd - 1
 	for _, s := range way {
-		if !w.Apply(s) || w.Broken != nil {
+		if !w.apply(s) || w.Broken != nil {
 			return nil
 		}
-		w.Spend(s)
+		w.spend(s)
 	}
 	return w
 }
@@ -46,8 +46,8 @@ func (a *anew) play(way []step) *World {
 func (a *anew) follow(way []step) {
 	w := a.play(way)
 	usual, some := w.Usual()
-	for _, s := range w.Possible(nil, a.config.Faults) {
-		s.Odd = w.Cost(s) == 0 && (!some || s != usual) && !w.AnyTime(s)
+	for _, s := range w.possible(nil, a.config.Faults) {
+		s.Odd = w.cost(s) == 0 && (!some || s != usual) && !w.anyTime(s)
 		if s.Odd && w.Odd == 0 {
 			continue
 		}

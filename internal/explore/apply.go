@@ -12,17 +12,17 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// Apply lets a step happen. It reports false when it cannot, or when a fate was not met.
-func (w *World) Apply(s Step) bool {
-	if int(s.A) >= len(w.lines) || !w.enabled(s) || w.Cost(s) != 0 && w.Faults == 0 {
+// apply lets a step happen. It reports false when it cannot, or when a fate was not met.
+func (w *World) apply(s Step) bool {
+	if int(s.A) >= len(w.lines) || !w.enabled(s) || w.cost(s) != 0 && w.Faults == 0 {
 		return false
 	}
-	if w.Cost(s) != 0 {
+	if w.cost(s) != 0 {
 		w.Faults--
 		w.hurt = true
 	}
 	w.Look = LookStep{}
-	if w.Cost(s) != 0 || s.Op == Postpone {
+	if w.cost(s) != 0 || s.Op == Postpone {
 		w.Since = w.Now
 	}
 	switch s.Op {
@@ -91,10 +91,10 @@ func (w *World) heard(p int) {
 
 // harm lets something happen to a host, a link or a VM.
 func (w *World) harm(s Step) {
-	w.touch(TheFabric)
-	a, b := w.HostOf(int(s.A)), hypervisor.HostName("")
+	w.touch(theFabric)
+	a, b := w.hostOf(int(s.A)), hypervisor.HostName("")
 	if s.Op == Cut || s.Op == Heal || s.Op == Reset {
-		b = w.HostOf(int(s.B))
+		b = w.hostOf(int(s.B))
 	}
 	bit := uint(1) << pair(int(s.A), int(s.B))
 	switch s.Op {
@@ -134,12 +134,12 @@ func (w *World) harm(s Step) {
 
 func (w *World) powerOff(p int) {
 	w.Procs[p].Off = true
-	_ = w.Network.CrashHost(w.HostOf(p)) // one that is off stays so
+	_ = w.Network.CrashHost(w.hostOf(p)) // one that is off stays so
 	w.kill(p)
 }
 
 // record returns a process's host's record.
-func (w *World) record(p uint8) *store.Host { return w.HostRecord(w.HostOf(int(p))) }
+func (w *World) record(p uint8) *store.Host { return w.HostRecord(w.hostOf(int(p))) }
 
 func (w *World) change(p int, how func(*store.Host)) {
 	next := *w.record(uint8(p))
@@ -153,16 +153,16 @@ func (w *World) operate(line string) {
 	drain := placement.Taint{Key: w.config.Evacuation.DrainKey, Effect: placement.NoSchedule}
 	switch verb {
 	case "drain":
-		w.change(w.Scene.HostIndex(name)+1, func(h *store.Host) {
+		w.change(w.Scene.hostIndex(name)+1, func(h *store.Host) {
 			h.Taints = append(slices.Clip(h.Taints), drain)
 		})
 	case "undrain":
-		w.change(w.Scene.HostIndex(name)+1, func(h *store.Host) {
+		w.change(w.Scene.hostIndex(name)+1, func(h *store.Host) {
 			h.Taints = slices.DeleteFunc(slices.Clone(h.Taints),
 				func(t placement.Taint) bool { return t.Key == drain.Key })
 		})
 	case "dead":
-		if s := (Step{Op: Word, A: uint8(w.Scene.HostIndex(name) + 1)}); w.mayErr(s) {
+		if s := (Step{Op: Word, A: uint8(w.Scene.hostIndex(name) + 1)}); w.mayErr(s) {
 			w.hurt = true
 			w.err(s)
 		}
@@ -202,7 +202,7 @@ func (w *World) renew(name hypervisor.VMID) {
 	}
 	must(w.Store.Delete(w.ctx, old))
 	w.put(&store.VM{VM: old.VM, Life: life(w.Script), Moves: 1,
-		Host: w.Scene.VMs[w.Scene.VMIndex(string(name))].Host, Migratable: true, Strategy: old.Strategy})
+		Host: w.Scene.VMs[w.Scene.vmIndex(string(name))].Host, Migratable: true, Strategy: old.Strategy})
 }
 
 // life is that of a VM which was added by a line of the script; 0 is before all.
@@ -225,11 +225,11 @@ func (w *World) Rest(back bool) {
 	w.Faults = 0
 	for p := range w.lines {
 		if w.Empty>>p&1 == 1 {
-			w.Apply(Step{Op: Return, A: uint8(p)})
+			w.apply(Step{Op: Return, A: uint8(p)})
 		}
 	}
 	for w.Script < len(w.Scene.Script) {
-		w.Apply(Step{Op: Script})
+		w.apply(Step{Op: Script})
 	}
 	for a := range w.lines {
 		if w.second(a) {
@@ -238,35 +238,35 @@ func (w *World) Rest(back bool) {
 		switch h := w.record(uint8(a)); {
 		case a == 0 || h.Fencing == nil:
 		case !h.ByWord():
-			w.Apply(Step{Op: Fence, A: uint8(a)})
+			w.apply(Step{Op: Fence, A: uint8(a)})
 		case back: // what operators do about a wrong word
-			w.touch(TheFabric)
+			w.touch(theFabric)
 			w.powerOff(a)
 		}
 		switch proc := &w.Procs[a]; {
 		case proc.Off && back:
-			w.Apply(Step{Op: On, A: uint8(a)})
+			w.apply(Step{Op: On, A: uint8(a)})
 		case proc.Off:
-			w.Apply(Step{Op: Lost, A: uint8(a)})
+			w.apply(Step{Op: Lost, A: uint8(a)})
 		case proc.Brain == nil:
-			w.Apply(Step{Op: Restart, A: uint8(a)})
+			w.apply(Step{Op: Restart, A: uint8(a)})
 		case proc.Hung:
-			w.Apply(Step{Op: GoOn, A: uint8(a)})
+			w.apply(Step{Op: GoOn, A: uint8(a)})
 		}
 		for b := a + 1; b < len(w.lines); b++ {
 			if w.Cut>>pair(a, b)&1 == 1 {
-				w.Apply(Step{Op: Heal, A: uint8(a), B: uint8(b)})
+				w.apply(Step{Op: Heal, A: uint8(a), B: uint8(b)})
 			}
 		}
 	}
 	changed := w.Now
 	for range patience {
 		if s, ok := w.adoption(); ok {
-			w.Apply(s)
+			w.apply(s)
 			continue
 		}
 		if s, ok := w.admission(); ok {
-			w.Apply(s)
+			w.apply(s)
 			continue
 		}
 		s, at, ok := w.earliest()
@@ -274,9 +274,9 @@ func (w *World) Rest(back bool) {
 			w.checkAtRest()
 			return
 		}
-		w.Touched &^= 1 << TheStore
-		w.Apply(s)
-		if w.Touched>>TheStore&1 == 1 || s.Op == Time {
+		w.Touched &^= 1 << theStore
+		w.apply(s)
+		if w.Touched>>theStore&1 == 1 || s.Op == Time {
 			changed = w.Now
 		}
 	}
@@ -300,8 +300,8 @@ func (w *World) earliest() (s Step, at time.Time, ok bool) {
 	return s, at, ok
 }
 
-// Enough is how long whatever is broken stays so, unless it can make no difference before.
-const Enough = 20 * time.Second
+// enough is how long whatever is broken stays so, unless it can make no difference before.
+const enough = 20 * time.Second
 
 // Usual returns what happens next when nothing breaks, no participant is late, and what was
 // broken is mended as soon as nothing else is to be done; it is false when nothing is.
@@ -338,7 +338,7 @@ func (w *World) Usual() (Step, bool) {
 	if s, ok := w.adoption(); ok {
 		return s, true
 	}
-	if _, goesOn := w.Network.Next(); goesOn && w.Now.Sub(w.Since) < Enough {
+	if _, goesOn := w.Network.Next(); goesOn && w.Now.Sub(w.Since) < enough {
 		s, _, _ := w.earliest()
 		return s, true
 	}

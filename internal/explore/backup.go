@@ -53,7 +53,7 @@ func (w *World) agentConfig(p int) agent.Config {
 func (w *World) rebuilt() bool {
 	for _, v := range w.Scene.VMs {
 		for p := 1; p < len(w.lines); p++ {
-			r := &store.Rebuild{VM: v.Name, Source: w.HostOf(p)}
+			r := &store.Rebuild{VM: v.Name, Source: w.hostOf(p)}
 			if old, _ := w.Store.Get(w.ctx, r.Key()); old != nil {
 				return true
 			}
@@ -72,7 +72,7 @@ func (w *World) setBack() {
 		must(w.Store.Delete(w.ctx, m))
 	}
 	w.forget()
-	w.touch(TheStore)
+	w.touch(theStore)
 	for _, r := range w.backup {
 		now, _ := w.Store.Get(w.ctx, r.Key())
 		if now == nil {

@@ -48,7 +48,7 @@ func (w *World) checkVM(vm hypervisor.VMID) {
 			w.violate(inv.Name, inv.OfVM(w, vm))
 		}
 	}
-	v := w.Scene.VMIndex(string(vm))
+	v := w.Scene.vmIndex(string(vm))
 	w.Older[v] = w.Older[v].After(w.Copies(vm))
 	for p := range w.Orphans {
 		if w.Orphans[p]>>v&1 == 1 && !slices.ContainsFunc(w.real(vm), func(c fake.Copy) bool {
@@ -62,12 +62,12 @@ func (w *World) checkVM(vm hypervisor.VMID) {
 
 // Past implements [sim.InvariantWorld].
 func (w *World) Past(vm hypervisor.VMID) sim.Past {
-	return w.Older[w.Scene.VMIndex(string(vm))]
+	return w.Older[w.Scene.vmIndex(string(vm))]
 }
 
 // wrote checks a record that was just written.
 func (w *World) wrote(before, after store.Record) {
-	w.touch(TheStore)
+	w.touch(theStore)
 	if v, is := after.(*store.VM); is && !w.Back && strings.Contains(v.Trouble, "a later life") {
 		w.violate("believes-the-store", fmt.Errorf("%s is of the only store that there was, and %s does "+
 			"not believe it: %s", v.VM.ID, v.Host, v.Trouble))
@@ -119,7 +119,7 @@ func (w *World) excused(inv *sim.Invariant, vms ...hypervisor.VMID) bool {
 // unstarted reports whether a VM was given to another host and has not started since.
 func (w *World) unstarted(vm hypervisor.VMID) bool {
 	for p := 1; p < len(w.lines); p++ {
-		stored, _ := w.Store.Get(w.ctx, (&store.Rebuild{VM: vm, Source: w.HostOf(p)}).Key())
+		stored, _ := w.Store.Get(w.ctx, (&store.Rebuild{VM: vm, Source: w.hostOf(p)}).Key())
 		if r, ok := stored.(*store.Rebuild); ok && !r.Cleaned && !r.Done(w.VM(vm)) {
 			return true
 		}
@@ -150,13 +150,13 @@ func (w *World) Copies(vm hypervisor.VMID) []fake.Copy {
 // resumes it. Until then nothing is wrong with a migration that has failed meanwhile.
 // Source: agent (Agent.closeUp).
 func (w *World) givenUp(vm hypervisor.VMID, c fake.Copy) bool {
-	p, v := w.Scene.HostIndex(string(c.Host))+1, w.Scene.VMIndex(string(vm))
+	p, v := w.Scene.hostIndex(string(c.Host))+1, w.Scene.vmIndex(string(vm))
 	return w.Orphans[p]>>v&1 == 1 && handing(c.State)
 }
 
 // real returns the copies that there are. It is valid until the next about the same VM.
 func (w *World) real(vm hypervisor.VMID) []fake.Copy {
-	v := w.Scene.VMIndex(string(vm))
+	v := w.Scene.vmIndex(string(vm))
 	if v < 0 {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (w *World) real(vm hypervisor.VMID) []fake.Copy {
 
 // Disowned implements [sim.InvariantWorld].
 func (w *World) Disowned(vm hypervisor.VMID, host hypervisor.HostName) bool {
-	p, v := w.Scene.HostIndex(string(host))+1, w.Scene.VMIndex(string(vm))
+	p, v := w.Scene.hostIndex(string(host))+1, w.Scene.vmIndex(string(vm))
 	if w.second(p) || v < 0 {
 		return false
 	}
@@ -216,7 +216,7 @@ func (w *World) Deleted(hypervisor.VMID) bool { return false }
 
 // Down implements [sim.InvariantWorld].
 func (w *World) Down(host hypervisor.HostName) bool {
-	p := w.Scene.HostIndex(string(host)) + 1
+	p := w.Scene.hostIndex(string(host)) + 1
 	return w.Procs[p].Off || !w.second(p) && w.believed(p)
 }
 

@@ -56,7 +56,7 @@ func (w *World) identity(p int) store.Identity {
 	case w.Empty>>p&1 == 1:
 		i.ID = "empty " + i.ID
 	case w.second(p) && w.Scene.Hosts[p-1].Copied:
-		i.ID = string(w.HostOf(p))
+		i.ID = string(w.hostOf(p))
 	}
 	return i
 }
@@ -65,11 +65,11 @@ func (w *World) identity(p int) store.Identity {
 func (w *World) claimant(p int) *Claimant {
 	proc, config := &w.Procs[p], w.agentConfig(p)
 	config.Session = fmt.Sprintf("%s %d", w.machine(p), proc.starts)
-	claim, err := store.NewLeaseClaim(w.lines[p], store.Tenancy{Host: w.HostOf(p),
+	claim, err := store.NewLeaseClaim(w.lines[p], store.Tenancy{Host: w.hostOf(p),
 		Identity: w.identity(p), Boot: fmt.Sprintf("%s %d", w.machine(p), proc.boots),
 		Session: config.Session, Lock: string(w.machine(p)), Every: beats, Patience: 2 * beats})
 	must(err)
-	return &Claimant{Agent: agent.New(w.HostOf(p), config, w.phones[p], w.lines[p], w),
+	return &Claimant{Agent: agent.New(w.hostOf(p), config, w.phones[p], w.lines[p], w),
 		Claim: claim}
 }
 
@@ -106,7 +106,7 @@ func (w *World) lapse(p int) {
 
 // lease returns that of a process's host; nil is none.
 func (w *World) lease(p int) *store.Lease {
-	r, _ := w.Store.Get(w.ctx, (&store.Lease{Owner: store.HostLease(w.HostOf(p))}).Key())
+	r, _ := w.Store.Get(w.ctx, (&store.Lease{Owner: store.HostLease(w.hostOf(p))}).Key())
 	l, _ := r.(*store.Lease)
 	return l
 }
@@ -122,7 +122,7 @@ func (w *World) err(s Step) {
 		})
 	case Empty, Return:
 		w.kill(p)
-		w.touch(TheFabric)
+		w.touch(theFabric)
 		w.Empty ^= 1 << p
 		must(w.Network.Directory(w.machine(p), int(w.Empty>>p&1)))
 	case Adopt:
@@ -212,8 +212,8 @@ func handing(s hypervisor.DomainState) bool {
 // counted reports whether something has followed for a VM from the word that its host is off.
 func (w *World) counted(p, v int) bool {
 	vm := w.Scene.VMs[v].Name
-	return w.VM(vm).Host != w.HostOf(p) || slices.ContainsFunc(w.Migrations(vm),
-		func(m *store.Migration) bool { return m.Dead(w.HostOf(p)) })
+	return w.VM(vm).Host != w.hostOf(p) || slices.ContainsFunc(w.Migrations(vm),
+		func(m *store.Migration) bool { return m.Dead(w.hostOf(p)) })
 }
 
 // claiming reports whether a process has yet to hear whether it has its host's name.

@@ -39,7 +39,7 @@ func (w *worker) wander(chance *rand.Rand) {
 	for range w.search.config.Steps {
 		s, ok := w.world.Usual()
 		if !ok || chance.IntN(w.search.config.Calm) == 0 {
-			list = w.world.Possible(list[:0], w.search.config.Faults)
+			list = w.world.possible(list[:0], w.search.config.Faults)
 			if len(list) == 0 {
 				break
 			}
@@ -52,7 +52,7 @@ func (w *worker) wander(chance *rand.Rand) {
 			}
 		}
 		w.transitions++
-		w.world.Apply(s)
+		w.world.apply(s)
 		way = append(way, s)
 		if w.world.Broken != nil {
 			break

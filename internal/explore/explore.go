@@ -19,13 +19,13 @@ type View = sim.InvariantWorld
 // ParseScene reads a scene: lines as "hosts n1 n2=1", where n2 has room for one VM, "vms
 // web@n1 db@n2,busy", "post-copy", "per-cluster 1", "per-source 1", "per-target 1",
 // "claims", "backup", "marks", "forgotten", "second n1 copied" or "second n1 new" and, for what operators do, "script drain n1". The error says which line is wrong.
-func ParseScene(text string) (*Scene, error) { return Parse(text) }
+func ParseScene(text string) (*Scene, error) { return parse(text) }
 
 // Scenes yields the small scenes of 2 hosts or more and 1 VM or more, up to so many of each:
 // every way to place VMs on hosts that differs by more than names, at rest and busy, on hosts
 // with room for all and for one VM more than the fullest has, under each of the usual orders of
 // operators. A text is what [ParseScene] reads, and a name says it in few words.
-func Scenes(hosts, vms int) iter.Seq2[string, string] { return Small(hosts, vms) }
+func Scenes(hosts, vms int) iter.Seq2[string, string] { return small(hosts, vms) }
 
 // Config says what is explored, and how far. A zero field takes the default it names.
 type Config struct {
@@ -63,7 +63,7 @@ func (c Config) complete() (Config, error) {
 	if c.Scene == nil {
 		return c, errors.New("explore: there is no scene")
 	}
-	if err := c.Scene.Check(); err != nil {
+	if err := c.Scene.check(); err != nil {
 		return c, fmt.Errorf("explore: %w", err)
 	}
 	if c.States > 0 && c.Workers == 0 {
@@ -223,7 +223,7 @@ func (s *search) begin() []int32 {
 		if !ok {
 			break
 		}
-		w.world.Apply(next)
+		w.world.apply(next)
 		s.seen.add(w.keeper.print())
 		s.nodes = append(s.nodes, node{int32(len(s.nodes) - 1), next})
 		frontier = append(frontier, int32(len(s.nodes)-1))

@@ -46,8 +46,8 @@ func successors(w *worker, rests bool) (all []successor) {
 	here, n := w.keep(), len(w.stack)-1
 	try := func(s step) int {
 		w.keeper.restore(here)
-		after := successor{step: s, taken: w.world.Apply(s), effects: w.world.Look.Effects}
-		w.world.Spend(s)
+		after := successor{step: s, taken: w.world.apply(s), effects: w.world.Look.Effects}
+		w.world.spend(s)
 		all = append(all, after.ended(w))
 		return after.effects
 	}
@@ -108,8 +108,8 @@ func (f *follower) meet(n uint64) {
 			continue
 		}
 		f.w.keeper.restore(f.w.stack[len(f.w.stack)-1].snapshot)
-		f.w.world.Apply(s.step)
-		f.w.world.Spend(s.step)
+		f.w.world.apply(s.step)
+		f.w.world.spend(s.step)
 		if is := f.w.keeper.print(); is != s.number {
 			f.Fatalf("after%s\nthe same step leads to two states: %s", f.text(f.way()), s.Write(f.w.world.Scene))
 		}
@@ -155,8 +155,8 @@ func (f *follower) same(a, b []step, depth int) {
 func (f *follower) from(way []step) []successor {
 	w := newWorker(f.w.search)
 	for _, s := range way {
-		w.world.Apply(s)
-		w.world.Spend(s)
+		w.world.apply(s)
+		w.world.spend(s)
 		w.keeper.print()
 		w.push(-1, s)
 	}

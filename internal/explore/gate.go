@@ -14,7 +14,7 @@ import (
 // The first that is refused says so in the store, and from then on all are. What a leader hears before
 // it admits an agent is played: every process that lives shows its mark in that time.
 type Gate struct {
-	Marks    [1 + MaxHosts]store.Mark
+	Marks    [1 + maxHosts]store.Mark
 	History  store.History
 	Unmarked bool // the controller remembers nothing of the store
 }
@@ -37,7 +37,7 @@ func (w *World) refuse(p int) error {
 		return nil
 	}
 	if w.History.Doubt == nil {
-		w.History.Doubt = &store.Doubt{By: string(w.HostOf(p)), Why: why.Error()}
+		w.History.Doubt = &store.Doubt{By: string(w.hostOf(p)), Why: why.Error()}
 	}
 	return why
 }
@@ -62,9 +62,9 @@ func (w *World) doubted() {
 	}
 }
 
-// Newer reports whether a process has seen what the store has lost, or will have lost when it is set
+// newer reports whether a process has seen what the store has lost, or will have lost when it is set
 // back.
-func (w *World) Newer(p int) bool {
+func (w *World) newer(p int) bool {
 	lost := store.Jump{After: w.saved, Before: math.MaxInt64}
 	if w.Back && w.Scene.Marks {
 		lost = w.History.Jumps[0]
@@ -100,7 +100,7 @@ func (w *World) hearing(c *controller.FailoverConfig) controller.Hearing {
 		rec := w.record(uint8(p))
 		off := rec.Fenced && rec.Refuted() == ""
 		if !w.second(p) && !w.live(p) && !off {
-			h.Unheard = append(h.Unheard, w.HostOf(p))
+			h.Unheard = append(h.Unheard, w.hostOf(p))
 		}
 	}
 	return h

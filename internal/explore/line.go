@@ -63,7 +63,7 @@ func (l *line) Delete(ctx context.Context, r store.Record, while ...store.Record
 		return &store.StoreError{Op: "Delete", Key: r.Key(), Kind: store.Unavailable}
 	}
 	err := l.w.Store.Delete(ctx, r, while...)
-	l.w.touch(TheStore)
+	l.w.touch(theStore)
 	l.w.forget()
 	if err == nil && fate == Unanswered {
 		return &store.StoreError{Op: "Delete", Key: r.Key(), Kind: store.Unanswered}
@@ -109,7 +109,7 @@ func (h *phone) command(op string, act func() error) error {
 	if fate == Dies || fate == Refused {
 		return &hypervisor.Error{Op: op, Kind: hypervisor.Transient, Err: errHungUp}
 	}
-	h.w.touch(TheFabric)
+	h.w.touch(theFabric)
 	err := act()
 	if err == nil && fate == Unanswered {
 		return &hypervisor.Error{Op: op, Kind: hypervisor.Unknown, Err: errLost}

@@ -10,21 +10,21 @@ import (
 
 // What is known of the migrations is what is found when they are listed and counted anew.
 func TestTheListIsRight(t *testing.T) {
-	set, err := Parse("hosts n1 n2 n3\nvms web@n1 db@n1,busy\npost-copy\n" +
+	set, err := parse("hosts n1 n2 n3\nvms web@n1 db@n1,busy\npost-copy\n" +
 		"script drain n1\nscript migrate web\nscript cancel db\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	most := 0
 	for seed := range uint64(20) {
-		chance, w := rand.New(rand.NewPCG(seed, 1)), NewModel(set, 6)
+		chance, w := rand.New(rand.NewPCG(seed, 1)), newModel(set, 6)
 		for range 120 {
 			s, ok := w.Usual()
-			if list := w.Possible(nil, AllFaults); len(list) > 0 &&
+			if list := w.possible(nil, AllFaults); len(list) > 0 &&
 				(!ok || chance.IntN(4) == 0) {
 				s = list[chance.IntN(len(list))]
 			}
-			w.Apply(s)
+			w.apply(s)
 			known, slots := slices.Clone(w.all()), w.Slots()
 			w.forget()
 			if !slices.Equal(known, w.all()) {

@@ -38,7 +38,7 @@ func (k *keeper) print() uint64 {
 	if w.Waits {
 		n = 1
 	}
-	if late := w.Now.Sub(w.Since); late < Enough {
+	if late := w.Now.Sub(w.Since); late < enough {
 		n += Mix(61, uint64(late)+1) // that it was just now is not that it was long ago
 	}
 	for p, orphans := range w.Orphans {
@@ -58,7 +58,7 @@ func (k *keeper) print() uint64 {
 	for v := range w.Scene.VMs {
 		older := uint64(0)
 		for _, host := range w.Older[v] {
-			older |= 1 << w.Scene.HostIndex(string(host))
+			older |= 1 << w.Scene.hostIndex(string(host))
 		}
 		n += Mix(uint64(v)+51, older)
 	}
@@ -79,7 +79,7 @@ func (k *keeper) print() uint64 {
 // gate is the number of what is known of the store's past.
 func gate(w *World) (n uint64) {
 	for p := range w.Len() {
-		if w.Newer(p) {
+		if w.newer(p) {
 			n |= 1 << p
 		}
 	}
@@ -111,16 +111,16 @@ func (k *keeper) refresh() {
 	if k.fresh == 0 {
 		return
 	}
-	restocked := k.fresh>>TheStore&1 == 1
+	restocked := k.fresh>>theStore&1 == 1
 	if restocked {
-		k.look(TheStore)
+		k.look(theStore)
 	}
 	for part := range Parts {
 		touched := k.fresh>>part&1 == 1
 		if k.w.Part(part) == nil || !touched && !restocked {
 			continue
 		}
-		if touched && part != TheStore {
+		if touched && part != theStore {
 			k.look(part)
 		}
 		s := &k.sums[part]
@@ -128,7 +128,7 @@ func (k *keeper) refresh() {
 		for i := range s.held {
 			h := &s.held[i]
 			mark := uint64(stale)
-			if find(k.sums[TheStore].held, h.to) >= 0 {
+			if find(k.sums[theStore].held, h.to) >= 0 {
 				mark = stored
 			}
 			s.whole.Add(h.path, mark, h.print)
@@ -158,7 +158,7 @@ func (k *keeper) look(part int) {
 // record returns the print of a record. One that was stored is not changed: the print is the
 // one that was made when the part had it before, or the store, whose own list may be under way.
 func (k *keeper) record(h Held, before []held) *Print {
-	for _, list := range [...][]held{before, k.sums[TheStore].held} {
+	for _, list := range [...][]held{before, k.sums[theStore].held} {
 		if i := find(list, h.To); i >= 0 && list[i].print != nil {
 			return list[i].print
 		}
@@ -227,7 +227,7 @@ func (k *keeper) news(p int) (n uint64) {
 	if seen == 0 {
 		return 0
 	}
-	c, _ := k.w.Store.Changes(context.Background(), store.Feed{Host: k.w.HostOf(p)}, seen)
+	c, _ := k.w.Store.Changes(context.Background(), store.Feed{Host: k.w.hostOf(p)}, seen)
 	for _, r := range c.Records {
 		if key := r.Key(); find(k.sums[p].held, address(r)) < 0 {
 			n = Mix(n, String(key.Name)+uint64(key.Kind))

@@ -14,7 +14,7 @@ func (w *World) mayGive(p, v int) bool {
 		return false
 	}
 	vm := w.VM(w.Scene.VMs[v].Name)
-	return vm.Host == w.HostOf(p) && vm.ActiveMigration == "" && !vm.Stopped && w.shelter(p) > 0
+	return vm.Host == w.hostOf(p) && vm.ActiveMigration == "" && !vm.Stopped && w.shelter(p) > 0
 }
 
 // shelter returns the first other host that is alive, takes VMs, and has room by the
@@ -23,7 +23,7 @@ func (w *World) shelter(from int) int {
 	for p := 1; p < len(w.lines); p++ {
 		h := w.record(uint8(p))
 		if p != from && !w.second(p) && !w.Procs[p].Off && !h.NotReady && !h.Fenced && h.Fencing == nil &&
-			len(h.Taints) == 0 && w.taken(h.Host.Name)+Memory <= h.Host.Memory {
+			len(h.Taints) == 0 && w.taken(h.Host.Name)+memory <= h.Host.Memory {
 			return p
 		}
 	}
@@ -34,12 +34,12 @@ func (w *World) shelter(from int) int {
 func (w *World) taken(host hypervisor.HostName) (sum hypervisor.Bytes) {
 	for _, v := range w.Scene.VMs {
 		if w.VM(v.Name).Host == host {
-			sum += Memory
+			sum += memory
 		}
 	}
 	for _, m := range w.all() {
 		if m.State.Target == host && !m.State.Phase.Final() {
-			sum += Memory
+			sum += memory
 		}
 	}
 	return sum
@@ -48,7 +48,7 @@ func (w *World) taken(host hypervisor.HostName) (sum hypervisor.Bytes) {
 // give gives a VM to another host.
 func (w *World) give(from, v int) {
 	next := *w.VM(w.Scene.VMs[v].Name)
-	r := &store.Rebuild{VM: next.VM.ID, Source: next.Host, Target: w.HostOf(w.shelter(from)),
+	r := &store.Rebuild{VM: next.VM.ID, Source: next.Host, Target: w.hostOf(w.shelter(from)),
 		Decided: w.Now, Boots: next.Boots, Evidence: w.record(uint8(from)).Proof()}
 	if old, _ := w.Store.Get(w.ctx, r.Key()); old != nil {
 		r.Version = old.At()

@@ -72,10 +72,10 @@ type SceneVM struct {
 
 // The sizes of scenes.
 const (
-	MaxHosts = 5               // hosts in a scene
-	MaxVMs   = 8               // VMs in a scene
-	Memory   = hypervisor.GiB  // of every VM
-	Hurry    = 3 * time.Second // after which a migration goes on as post-copy
+	maxHosts = 5               // hosts in a scene
+	maxVMs   = 8               // VMs in a scene
+	memory   = hypervisor.GiB  // of every VM
+	hurry    = 3 * time.Second // after which a migration goes on as post-copy
 )
 
 // String writes the scene as Parse reads it.
@@ -140,8 +140,8 @@ func (s *Scene) limits() []limit {
 		{"per-target", &s.PerTarget}}
 }
 
-// Parse reads a scene. The error says which line is wrong.
-func Parse(text string) (*Scene, error) {
+// parse reads a scene. The error says which line is wrong.
+func parse(text string) (*Scene, error) {
 	s := &Scene{}
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
@@ -152,7 +152,7 @@ func Parse(text string) (*Scene, error) {
 			return nil, fmt.Errorf("line %q: %w", strings.TrimSpace(line), err)
 		}
 	}
-	return s, s.Check()
+	return s, s.check()
 }
 
 func (s *Scene) read(words []string) error {
@@ -229,25 +229,25 @@ func (s *Scene) readHosts(words []string) error {
 	return nil
 }
 
-// Check reports what makes no sense.
-func (s *Scene) Check() error {
-	if len(s.Hosts) == 0 || len(s.Hosts) > MaxHosts || len(s.VMs) > MaxVMs {
+// check reports what makes no sense.
+func (s *Scene) check() error {
+	if len(s.Hosts) == 0 || len(s.Hosts) > maxHosts || len(s.VMs) > maxVMs {
 		return fmt.Errorf("%d hosts and %d VMs; there may be 1 to %d and 0 to %d", len(s.Hosts),
-			len(s.VMs), MaxHosts, MaxVMs)
+			len(s.VMs), maxHosts, maxVMs)
 	}
 	if s.Marks && !(s.Claims && s.Backup) || s.Forgotten && !s.Marks {
 		return errors.New("forgotten needs marks, and marks need claims and backup")
 	}
 	for i, h := range s.Hosts {
-		if at := s.HostIndex(string(h.As)); h.As != "" && (at < 0 || s.Hosts[at].As != "") {
+		if at := s.hostIndex(string(h.As)); h.As != "" && (at < 0 || s.Hosts[at].As != "") {
 			return fmt.Errorf("second %s: there is no host %q", h.As, h.As)
 		}
-		if s.HostIndex(string(h.Name)) != i {
+		if s.hostIndex(string(h.Name)) != i {
 			return fmt.Errorf("there are two machines %s", h.Name)
 		}
 	}
 	for _, v := range s.VMs {
-		if s.HostIndex(string(v.Host)) < 0 {
+		if s.hostIndex(string(v.Host)) < 0 {
 			return fmt.Errorf("VM %s: there is no host %q", v.Name, v.Host)
 		}
 	}
@@ -256,12 +256,12 @@ func (s *Scene) Check() error {
 		switch {
 		case len(words) != 2:
 		case slices.Contains([]string{"drain", "undrain", "dead"}, words[0]):
-			if s.HostIndex(words[1]) >= 0 {
+			if s.hostIndex(words[1]) >= 0 {
 				continue
 			}
 		case slices.Contains([]string{"mark", "migrate", "cancel", "stop", "start", "pause", "resume",
 			"renew"}, words[0]):
-			if s.VMIndex(words[1]) >= 0 {
+			if s.vmIndex(words[1]) >= 0 {
 				continue
 			}
 		}
@@ -271,12 +271,12 @@ func (s *Scene) Check() error {
 	return nil
 }
 
-// HostIndex returns the position of a host; -1 is none.
-func (s *Scene) HostIndex(name string) int {
+// hostIndex returns the position of a host; -1 is none.
+func (s *Scene) hostIndex(name string) int {
 	return slices.IndexFunc(s.Hosts, func(h Place) bool { return string(h.Name) == name })
 }
 
-// VMIndex returns the position of a VM; -1 is none.
-func (s *Scene) VMIndex(name string) int {
+// vmIndex returns the position of a VM; -1 is none.
+func (s *Scene) vmIndex(name string) int {
 	return slices.IndexFunc(s.VMs, func(v SceneVM) bool { return string(v.Name) == name })
 }

@@ -63,7 +63,7 @@ func readStretch(set *Scene, line string) (stretch, error) {
 // stretches writes steps with those as one that are the usual ones, one after the other.
 func stretches(set *Scene, list []step) []stretch {
 	var way []stretch
-	w := NewModel(set, len(list))
+	w := newModel(set, len(list))
 	for _, s := range list {
 		s.Odd = false
 		line := stretch{step: s}
@@ -71,7 +71,7 @@ func stretches(set *Scene, list []step) []stretch {
 			line = stretch{usual: 1}
 		}
 		way = append(way, line)
-		w.Apply(s)
+		w.apply(s)
 	}
 	return joined(way)
 }

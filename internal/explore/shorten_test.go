@@ -20,10 +20,10 @@ func TestStretchesLeadToWhereTheStepsLed(t *testing.T) {
 		walk(w, seed, 100, func(s step) { list = append(list, s) })
 		way := stretches(w.Scene, list)
 		shorter += len(list) - len(way)
-		v, n := NewModel(w.Scene, len(way)), 0
+		v, n := newModel(w.Scene, len(way)), 0
 		for _, s := range way {
 			for next := range s.steps(v) {
-				v.Apply(next)
+				v.apply(next)
 				n++
 			}
 		}
@@ -128,7 +128,7 @@ func TestWhatIsNotNeededIsLeftOut(t *testing.T) {
 
 // Every stretch is read as it is written.
 func TestStretchesAreReadAsTheyAreWritten(t *testing.T) {
-	set, err := Parse(drain)
+	set, err := parse(drain)
 	if err != nil {
 		t.Fatal(err)
 	}

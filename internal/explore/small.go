@@ -17,11 +17,11 @@ var orders = [][]string{
 	{"migrate web", "stop web"},
 }
 
-// Small yields the scenes up to so many hosts and VMs, by name.
-func Small(hosts, vms int) iter.Seq2[string, string] {
+// small yields the scenes up to so many hosts and VMs, by name.
+func small(hosts, vms int) iter.Seq2[string, string] {
 	return func(yield func(name, text string) bool) {
-		for h := 2; h <= min(hosts, MaxHosts); h++ {
-			for v := 1; v <= min(vms, MaxVMs); v++ {
+		for h := 2; h <= min(hosts, maxHosts); h++ {
+			for v := 1; v <= min(vms, maxVMs); v++ {
 				for _, homes := range spreads(h, v) {
 					for n := range 4 * len(orders) {
 						s := build(homes, n%2 == 1, n/2%2 == 1)

@@ -7,12 +7,12 @@ import (
 
 func TestSmallScenesDiffer(t *testing.T) {
 	names, texts := map[string]bool{}, map[string]bool{}
-	for name, text := range Small(3, 3) {
+	for name, text := range small(3, 3) {
 		if names[name] || texts[text] {
 			t.Errorf("%s is there twice:\n%s", name, text)
 		}
 		names[name], texts[text] = true, true
-		s, err := Parse(text)
+		s, err := parse(text)
 		if err != nil || s.String() != text || len(s.Hosts) > 3 || len(s.VMs) > 3 {
 			t.Errorf("%s is %+v, %v", name, s, err)
 		}
@@ -21,7 +21,7 @@ func TestSmallScenesDiffer(t *testing.T) {
 	if want := (6 + 7) * 4 * len(orders); len(texts) != want {
 		t.Errorf("%d scenes, want %d", len(texts), want)
 	}
-	for range Small(1, 3) {
+	for range small(1, 3) {
 		t.Error("no VM moves from the only host")
 	}
 }

@@ -42,10 +42,10 @@ func (k *keeper) notice() {
 			k.now[part] = nil
 		}
 	}
-	if touched>>TheClock&1 == 1 {
-		k.now[TheFabric] = nil
+	if touched>>theClock&1 == 1 {
+		k.now[theFabric] = nil
 	}
-	k.fresh |= touched &^ (1 << TheClock)
+	k.fresh |= touched &^ (1 << theClock)
 	k.w.Touched = 0
 }
 

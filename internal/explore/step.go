@@ -1,17 +1,17 @@
 package explore
 
-// Cost is what a step costs in this world: to carry out a fencing that has begun, or to
+// cost is what a step costs in this world: to carry out a fencing that has begun, or to
 // prove one of a host that has no power, is nothing more.
-func (w *World) Cost(s Step) Fault {
+func (w *World) cost(s Step) Fault {
 	if s.Op == Fence && (w.Procs[s.A].Off || w.record(s.A).Fencing != nil) {
 		return 0
 	}
 	return s.Fault()
 }
 
-// Possible appends the steps that may happen now, but for the fates of looks, which
+// possible appends the steps that may happen now, but for the fates of looks, which
 // depend on how many writes and commands a look makes.
-func (w *World) Possible(list []Step, allowed Fault) []Step {
+func (w *World) possible(list []Step, allowed Fault) []Step {
 	if w.Faults == 0 {
 		allowed = 0
 	}
@@ -48,7 +48,7 @@ func (w *World) Possible(list []Step, allowed Fault) []Step {
 // anything.
 func (w *World) offer(list []Step, allowed Fault, some ...Step) []Step {
 	for _, s := range some {
-		if f := w.Cost(s); (f == 0 || f&allowed != 0) && w.enabled(s) {
+		if f := w.cost(s); (f == 0 || f&allowed != 0) && w.enabled(s) {
 			list = append(list, s)
 		}
 	}
@@ -121,13 +121,13 @@ func (w *World) possibleHarm(list []Step, allowed Fault) []Step {
 			continue
 		}
 		for _, c := range w.Copies(w.Scene.VMs[i].Name) {
-			h := w.Scene.HostIndex(string(c.Host)) + 1
+			h := w.Scene.hostIndex(string(c.Host)) + 1
 			list = append(list, Step{Op: Kill, A: uint8(h), B: uint8(i)})
 		}
 	}
 	var busy uint // links that migrations need
 	for _, m := range w.all() {
-		a, b := w.Scene.HostIndex(string(m.State.Source)), w.Scene.HostIndex(string(m.State.Target))
+		a, b := w.Scene.hostIndex(string(m.State.Source)), w.Scene.hostIndex(string(m.State.Target))
 		if !m.State.Phase.Final() && a >= 0 && b >= 0 {
 			busy |= 1 << pair(a+1, b+1)
 		}
@@ -147,7 +147,7 @@ func (w *World) possibleHarm(list []Step, allowed Fault) []Step {
 }
 
 // pair numbers two hosts.
-func pair(a, b int) int { return min(a, b)*(1+MaxHosts) + max(a, b) }
+func pair(a, b int) int { return min(a, b)*(1+maxHosts) + max(a, b) }
 
 // enabled reports whether a step can happen now at all.
 func (w *World) enabled(s Step) bool {
@@ -197,13 +197,13 @@ func (w *World) enabled(s Step) bool {
 	return true
 }
 
-// AnyTime reports whether a step is never out of order: operators who have waited act at
+// anyTime reports whether a step is never out of order: operators who have waited act at
 // any time.
-func (w *World) AnyTime(s Step) bool { return s.Op == Script && w.Waits }
+func (w *World) anyTime(s Step) bool { return s.Op == Script && w.Waits }
 
-// OnlyUsual appends the steps that are possible when there may be no more faults, nor steps
+// onlyUsual appends the steps that are possible when there may be no more faults, nor steps
 // out of order: the usual one, if there is any, and what may happen at any time.
-func (w *World) OnlyUsual(list []Step, usual Step, some bool) []Step {
+func (w *World) onlyUsual(list []Step, usual Step, some bool) []Step {
 	script := Step{Op: Script}
 	free := w.Waits && w.Script < len(w.Scene.Script) && !(some && usual == script)
 	if free && usual.Op > GoOn { // in the order of Possible
@@ -218,8 +218,8 @@ func (w *World) OnlyUsual(list []Step, usual Step, some bool) []Step {
 	return list
 }
 
-// Spend counts a step that is not the usual one.
-func (w *World) Spend(s Step) {
+// spend counts a step that is not the usual one.
+func (w *World) spend(s Step) {
 	if s.Odd && w.Odd > 0 {
 		w.Odd--
 	}

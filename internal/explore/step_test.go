@@ -7,7 +7,7 @@ import (
 
 // Every step is read as it is written.
 func TestStepsAreReadAsTheyAreWritten(t *testing.T) {
-	set, err := Parse("hosts n1 n2 n3\nvms web@n1 db@n1,busy\npost-copy\nsecond n1 new\nforgotten\n" +
+	set, err := parse("hosts n1 n2 n3\nvms web@n1 db@n1,busy\npost-copy\nsecond n1 new\nforgotten\n" +
 		"script drain n1\n")
 	if err != nil {
 		t.Fatal(err)
@@ -15,9 +15,9 @@ func TestStepsAreReadAsTheyAreWritten(t *testing.T) {
 	met := map[Op]bool{}
 	for seed := range uint64(40) {
 		chance := rand.New(rand.NewPCG(seed, 1))
-		w := NewModel(set, 8)
+		w := newModel(set, 8)
 		for range 60 {
-			list := w.Possible(nil, AllFaults|Mistakes)
+			list := w.possible(nil, AllFaults|Mistakes)
 			for _, s := range list {
 				met[s.Op] = true
 				if got, err := Read(set, s.Write(set)); err != nil || got != s {
@@ -28,7 +28,7 @@ func TestStepsAreReadAsTheyAreWritten(t *testing.T) {
 			if len(list) > 0 && (!ok || chance.IntN(3) == 0) {
 				s = list[chance.IntN(len(list))]
 			}
-			w.Apply(s)
+			w.apply(s)
 		}
 	}
 	for _, s := range (Step{A: 2}).Fated(3, AllFaults) {

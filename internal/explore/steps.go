@@ -163,10 +163,10 @@ func Read(set *Scene, line string) (Step, error) {
 }
 
 func argument(set *Scene, text string, kind rune) (uint8, error) {
-	n := set.HostIndex(text) + 1
+	n := set.hostIndex(text) + 1
 	switch {
 	case kind == 'v':
-		if n = set.VMIndex(text); n < 0 {
+		if n = set.vmIndex(text); n < 0 {
 			return 0, fmt.Errorf("there is no VM %q", text)
 		}
 	case n == 0 && (kind == 'h' || text != "controller"):

@@ -34,7 +34,7 @@ func (c *Counterexample) Transcript() string {
 	var b strings.Builder
 	what := strings.ReplaceAll(c.Violation.String(), "\n", "\n# ")
 	b.WriteString("# " + what + "\n" + c.scene.String() + "\n")
-	w := NewModel(&c.scene, len(c.way))
+	w := newModel(&c.scene, len(c.way))
 	w.Tell = func(what string) {
 		if w.Broken != nil {
 			return
@@ -47,7 +47,7 @@ func (c *Counterexample) Transcript() string {
 			if s.usual > 0 {
 				b.WriteString("# " + next.Write(w.Scene) + "\n")
 			}
-			w.Apply(next)
+			w.apply(next)
 		}
 	}
 	if w.Broken == nil {
@@ -69,7 +69,7 @@ func ReplayWith(text string, configure Configure) (*Violation, error) {
 	if !ok {
 		return nil, fmt.Errorf("an empty line between scene and steps is missing")
 	}
-	set, err := Parse(head)
+	set, err := parse(head)
 	if err != nil {
 		return nil, err
 	}
@@ -93,10 +93,10 @@ func ReplayWith(text string, configure Configure) (*Violation, error) {
 // without the hosts that have no power.
 func play(set *Scene, way []stretch) *Violation {
 	for _, back := range []bool{true, false} {
-		w := NewModel(set, len(way))
+		w := newModel(set, len(way))
 		for _, s := range way {
 			for next := range s.steps(w) {
-				w.Apply(next)
+				w.apply(next)
 			}
 		}
 		if w.Broken == nil {

@@ -27,7 +27,7 @@ type place struct {
 }
 
 func newWorker(s *search) *worker {
-	w := &worker{search: s, world: NewModel(s.config.Scene, s.config.Budget)}
+	w := &worker{search: s, world: newModel(s.config.Scene, s.config.Budget)}
 	w.world.Odd = s.config.Odd - 1
 	w.keeper = newKeeper(w.world)
 	w.keeper.print()
@@ -109,8 +109,8 @@ func (w *worker) visit(id int32) {
 	for _, n := range w.line[common:] {
 		w.keep() // others have it in common
 		s := w.search.nodes[n].step
-		w.world.Apply(s)
-		w.world.Spend(s)
+		w.world.apply(s)
+		w.world.spend(s)
 		w.keeper.print()
 		w.push(n, s)
 	}
@@ -154,12 +154,12 @@ func (w *worker) expand(each func(step)) {
 func (w *worker) steps(list []step) (_ []step, ends bool) {
 	usual, some := w.world.Usual()
 	if w.world.Faults == 0 && w.world.Odd == 0 {
-		return w.world.OnlyUsual(list, usual, some), !some
+		return w.world.onlyUsual(list, usual, some), !some
 	}
-	list = w.world.Possible(list, w.search.config.Faults)
+	list = w.world.possible(list, w.search.config.Faults)
 	n := 0
 	for _, s := range list {
-		s.Odd = w.world.Cost(s) == 0 && (!some || s != usual) && !w.world.AnyTime(s)
+		s.Odd = w.world.cost(s) == 0 && (!some || s != usual) && !w.world.anyTime(s)
 		if !s.Odd || w.world.Odd != 0 {
 			list[n] = s
 			n++
@@ -175,11 +175,11 @@ func (w *worker) take(s step, each func(step)) int {
 		return 0
 	}
 	w.transitions++
-	if !w.world.Apply(s) {
+	if !w.world.apply(s) {
 		return 0
 	}
 	effects := w.world.Look.Effects
-	w.world.Spend(s)
+	w.world.spend(s)
 	if w.world.Broken != nil {
 		w.violated(s)
 		return 0

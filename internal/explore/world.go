@@ -39,14 +39,14 @@ type World struct {
 	Touched uint                // parts that have changed since it was cleared
 	backup  []store.Record      // what was stored in the beginning
 	saved   store.Revision      // the last one then
-	copies  [MaxVMs][]fake.Copy // scratch
+	copies  [maxVMs][]fake.Copy // scratch
 	Tell    func(string)        // is told what happens; nil is none
 }
 
 // State is what of a world is copied as it is.
 type State struct {
 	Now    time.Time
-	Procs  [1 + MaxHosts]Process // the controller, then the agents
+	Procs  [1 + maxHosts]Process // the controller, then the agents
 	Script int                   // how much of the script was done
 	Waits  bool                  // operators wait until nothing else is to be done
 	Faults int                   // how many more there may be
@@ -54,13 +54,13 @@ type State struct {
 	hurt   bool                  // there was one
 	Cut    uint                  // links that are cut, by pair
 	Since  time.Time             // when something was last broken, or put off
-	Older  [MaxVMs]sim.Past
+	Older  [maxVMs]sim.Past
 	// Orphans are the VMs, by host, that ran on there when an operator's word that the host is
 	// off was found to be wrong.
-	Orphans [1 + MaxHosts]uint
+	Orphans [1 + maxHosts]uint
 	Empty   uint // hosts whose agents have an empty directory
 	Back    bool // the store was set back
-	Ledgers [1 + MaxHosts]Pages
+	Ledgers [1 + maxHosts]Pages
 	Gate
 	listed
 }
@@ -88,14 +88,14 @@ type Reconciler interface {
 
 // The parts of a world that change apart: the processes by number, then these.
 const (
-	TheFabric = 1 + MaxHosts + iota
-	TheStore
+	theFabric = 1 + maxHosts + iota
+	theStore
 	Parts
-	TheClock = Parts // of the hypervisors: no part, but where TheFabric keeps the time
+	theClock = Parts // of the hypervisors: no part, but where TheFabric keeps the time
 )
 
-// NewModel builds a scene. It panics on one that does not check.
-func NewModel(s *Scene, faults int) *World {
+// newModel builds a scene. It panics on one that does not check.
+func newModel(s *Scene, faults int) *World {
 	w := &World{Scene: s, ctx: context.Background(), Store: store.NewMemory()}
 	w.History.Cluster = cluster
 	w.configure(s)
@@ -110,7 +110,7 @@ func NewModel(s *Scene, faults int) *World {
 			room = len(s.VMs)
 		}
 		host := hypervisor.Host{Name: h.Name, CPUs: 16, Link: 1250 * 1000 * 1000,
-			Memory: Memory * hypervisor.Bytes(room)}
+			Memory: memory * hypervisor.Bytes(room)}
 		real, err := w.Network.AddHost(host)
 		must(err)
 		if h.As == "" {
@@ -120,10 +120,10 @@ func NewModel(s *Scene, faults int) *World {
 		w.phones = append(w.phones, &phone{w: w, real: real})
 	}
 	for _, v := range s.VMs {
-		vm := hypervisor.VM{ID: v.Name, Memory: Memory, CPUs: 1}
+		vm := hypervisor.VM{ID: v.Name, Memory: memory, CPUs: 1}
 		load := fake.Workload{}
 		if v.Busy {
-			load = fake.Workload{Rate: 4 * hypervisor.Bandwidth(Memory), Hot: Memory}
+			load = fake.Workload{Rate: 4 * hypervisor.Bandwidth(memory), Hot: memory}
 		}
 		must(w.Network.Host(v.Host).Boot(vm, load))
 		stored := &store.VM{VM: vm, Host: v.Host, Migratable: true,
@@ -164,7 +164,7 @@ func (w *World) configure(s *Scene) {
 		}
 	}
 	if s.PostCopy {
-		cluster.AllowPostCopy, cluster.CompletionTimeoutPerGiB = true, Hurry
+		cluster.AllowPostCopy, cluster.CompletionTimeoutPerGiB = true, hurry
 	}
 	w.config = controller.Config{Cluster: &cluster}
 	if s.Configure != nil {
@@ -187,8 +187,8 @@ func (w *World) put(r store.Record) {
 	w.wrote(before, stored)
 }
 
-// HostOf returns a process's host; "" is the controller's.
-func (w *World) HostOf(p int) hypervisor.HostName {
+// hostOf returns a process's host; "" is the controller's.
+func (w *World) hostOf(p int) hypervisor.HostName {
 	if p == 0 {
 		return ""
 	}
@@ -209,7 +209,7 @@ func (w *World) spawn(p int) {
 	case w.Scene.Claims:
 		proc.Brain = w.claimant(p)
 	default:
-		proc.Brain = agent.New(w.HostOf(p), w.agentConfig(p), w.phones[p], w.lines[p], w)
+		proc.Brain = agent.New(w.hostOf(p), w.agentConfig(p), w.phones[p], w.lines[p], w)
 	}
 	w.touch(p)
 }
@@ -315,13 +315,13 @@ func (w *World) reconcile(who Reconciler) (wake time.Time) {
 // advance lets modelled time go on, and the hypervisors with it. Until something happens in
 // one only the time changes there.
 func (w *World) advance(to time.Time) {
-	w.touch(TheClock)
+	w.touch(theClock)
 	for {
 		next, ok := w.Network.Next()
 		if !ok || next.After(to) {
 			break
 		}
-		w.touch(TheFabric)
+		w.touch(theFabric)
 		w.Network.AdvanceTo(next)
 		w.Now = next
 		w.settle(-1)
@@ -336,17 +336,17 @@ func (w *World) advance(to time.Time) {
 // has written is not told of it: to look once more for that is a fault like any other.
 func (w *World) settle(writer int) {
 	for _, h := range w.Network.Hints() {
-		p := w.Scene.HostIndex(string(h.Host)) + 1
+		p := w.Scene.hostIndex(string(h.Host)) + 1
 		if proc := &w.Procs[p]; proc.Brain != nil {
 			proc.Told = true
-			proc.Hints |= 1 << w.Scene.VMIndex(string(h.VM))
+			proc.Hints |= 1 << w.Scene.vmIndex(string(h.VM))
 		}
 	}
 	for _, f := range w.Store.Changed() {
-		p := w.Scene.HostIndex(string(f.Host)) + 1
+		p := w.Scene.hostIndex(string(f.Host)) + 1
 		for ; p < len(w.lines); p++ {
 			proc := &w.Procs[p]
-			if !f.Signs && p != writer && proc.Brain != nil && w.HostOf(p) == f.Host {
+			if !f.Signs && p != writer && proc.Brain != nil && w.hostOf(p) == f.Host {
 				proc.Told = true
 			}
 		}
@@ -363,9 +363,9 @@ func (w *World) Len() int { return len(w.lines) }
 // dead, or none.
 func (w *World) Part(part int) any {
 	switch {
-	case part == TheFabric:
+	case part == theFabric:
 		return w.Network
-	case part == TheStore:
+	case part == theStore:
 		return w.Store
 	case part >= len(w.lines) || w.Procs[part].Brain == nil:
 		return nil

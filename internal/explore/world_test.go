@@ -29,7 +29,7 @@ func playedIn(t *testing.T, text string, faults int) *World {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewModel(s, faults)
+	return newModel(s, faults)
 }
 
 // walk takes random steps, and calls each after every one.
@@ -37,14 +37,14 @@ func walk(w *World, seed uint64, length int, each func(step)) {
 	chance := rand.New(rand.NewPCG(seed, 1))
 	for range length {
 		s, ok := w.Usual()
-		list := w.Possible(nil, AllFaults|Mistakes)
+		list := w.possible(nil, AllFaults|Mistakes)
 		if len(list) > 0 && (!ok || chance.IntN(3) == 0) {
 			s = list[chance.IntN(len(list))]
 			if s.Op == Look && w.Faults > 0 && chance.IntN(3) == 0 {
 				s.B, s.C = uint8(1+chance.IntN(3)), uint8(chance.IntN(2))
 			}
 		}
-		w.Apply(s)
+		w.apply(s)
 		each(s)
 	}
 }
@@ -81,8 +81,8 @@ func TestStatesAreBroughtBack(t *testing.T) {
 			here := k.keep()
 			var first []uint64
 			for round := range 2 {
-				for i, s := range w.Possible(nil, AllFaults|Mistakes) {
-					w.Apply(s)
+				for i, s := range w.possible(nil, AllFaults|Mistakes) {
+					w.apply(s)
 					after := k.print()
 					if round == 0 {
 						first = append(first, after)
@@ -108,7 +108,7 @@ func TestStatesAreBroughtBack(t *testing.T) {
 func TestARecordThatIsNotStoredCounts(t *testing.T) {
 	w := played(t, 0)
 	for p := range w.Len() {
-		w.Apply(step{Op: Look, A: uint8(p)})
+		w.apply(step{Op: Look, A: uint8(p)})
 	}
 	k := newKeeper(w)
 	before := k.print()
@@ -117,7 +117,7 @@ func TestARecordThatIsNotStoredCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Touched |= 1 << TheStore
+	w.Touched |= 1 << theStore
 	for p := range w.Len() { // they have read that it changed, and not what
 		w.Procs[p].Seen = store.Revision(stored.At())
 	}
@@ -135,10 +135,10 @@ func TestTheOrderOfIndependentStepsDoesNotMatter(t *testing.T) {
 			w := played(t, 0)
 			k := newKeeper(w)
 			for _, p := range order {
-				w.Apply(step{Op: Look, A: uint8(p)})
+				w.apply(step{Op: Look, A: uint8(p)})
 			}
-			w.Apply(step{Op: Script})
-			w.Apply(step{Op: Look})
+			w.apply(step{Op: Script})
+			w.apply(step{Op: Look})
 			numbers = append(numbers, k.print())
 		}
 		if numbers[0] != numbers[1] {
@@ -160,8 +160,8 @@ func TestOnlyTheUsualIsLeft(t *testing.T) {
 			few, ends := w.steps(nil)
 			usual, some := w.world.Usual()
 			var want []step
-			for _, s := range w.world.Possible(nil, AllFaults|Mistakes) {
-				if some && s == usual || w.world.AnyTime(s) {
+			for _, s := range w.world.possible(nil, AllFaults|Mistakes) {
+				if some && s == usual || w.world.anyTime(s) {
 					want = append(want, s)
 				}
 			}

@@ -22,7 +22,7 @@ func bootSector(a *assembler, b Block) {
 	a.label("loaded by a BIOS") // dl is the drive
 	a.xor(ax, ax)
 	a.movSeg(es, ax)
-	a.mov(bx, imm(Origin+SectorSize))
+	a.mov(bx, imm(Origin+sectorSize))
 	a.mov(cx, imm(2)) // cylinder 0, the second sector
 	a.mov(dh, imm(0))
 	a.mov(ax, imm(0x0200+sectors-1)) // read
@@ -45,7 +45,7 @@ func bootSector(a *assembler, b Block) {
 	a.long = true
 	kernelEntry(a)
 	kernelTables(a)
-	a.pad(SectorSize - 2)
+	a.pad(sectorSize - 2)
 	a.word(0xaa55) // what makes it a boot sector
 }
 

@@ -8,53 +8,53 @@ import (
 // Where things are in the guest's physical memory, in bytes.
 const (
 	Origin     = 0x7c00  // the program, where a BIOS loads a boot sector
-	StatePage  = 0x9000  // what the guest publishes about itself
+	statePage  = 0x9000  // what the guest publishes about itself
 	Base       = 1 << 20 // the filled range and, at its beginning, the working set
 	PageSize   = 4096    // the unit of everything the guest writes
-	SectorSize = 512     // the program is a whole number of these
-	ROMSize    = 1 << 16 // a firmware image
-	BlockEnd   = 0x20    // where the parameters end, from Origin on
+	sectorSize = 512     // the program is a whole number of these
+	romSize    = 1 << 16 // a firmware image
+	blockEnd   = 0x20    // where the parameters end, from Origin on
 	sectors    = 3       // the size of the program; growing it is safe up to 8
 
 	// Multiplier is of the generator that makes incompressible pages: each word
 	// is the one before times Multiplier plus 1, and before the first was the
 	// page's number. Source: D. Knuth, MMIX (the 64-bit multiplier).
 	Multiplier uint64 = 0x5851f42d4c957f2d
-	// FirstStamp is the first word of a page that was filled and not yet
+	// firstStamp is the first word of a page that was filled and not yet
 	// written; StampStep is what each write adds to it. The low half counts up
 	// and the high half counts down, so that a write changes at least two bytes
 	// at once and no damage to a single byte looks like a write.
-	FirstStamp uint64 = 0xffffffff_00000000
-	StampStep  uint64 = 0xffffffff_00000001
+	firstStamp uint64 = 0xffffffff_00000000
+	stampStep  uint64 = 0xffffffff_00000001
 )
 
 // Offsets into the state page. Each is a 64-bit little-endian number.
 const (
-	StateKHz          = 0x00 // the time-stamp counter's speed, in kHz
-	StateWritten      = 0x08 // pages written since the fill
-	StateErrors       = 0x10 // pages that were not as the guest had left them
-	ImageStateAddress = 0x18 // the address of the last such page
-	StateBeats        = 0x20 // heartbeats sent
-	StateReady        = 0x28 // 1 when the memory is filled
+	stateKHz          = 0x00 // the time-stamp counter's speed, in kHz
+	stateWritten      = 0x08 // pages written since the fill
+	stateErrors       = 0x10 // pages that were not as the guest had left them
+	imageStateAddress = 0x18 // the address of the last such page
+	stateBeats        = 0x20 // heartbeats sent
+	stateReady        = 0x28 // 1 when the memory is filled
 	stateWords        = 6
 )
 
 // The bytes that the guest sends on its debug console. Every other byte is a
 // heartbeat: Beat with the low six bits of the heartbeat's number, from 1.
 const (
-	Booted   byte = '<' // long mode is reached
-	Ready    byte = '>' // the memory is filled
+	booted   byte = '<' // long mode is reached
+	ready    byte = '>' // the memory is filled
 	Off      byte = '.' // the power button was pressed; the guest powers off
 	Bad      byte = '!' // precedes each heartbeat after a memory error
 	Beat     byte = 0x40
-	BeatMask byte = 0x3f
+	beatMask byte = 0x3f
 )
 
 // Flags of a Block.
 const (
-	FlagStubborn uint32 = 1 << iota // the power button is ignored
-	FlagRandom                      // pages are filled with Multiplier's sequence, not zeros
-	FlagLossy                       // a page that is not as it was left is no error
+	flagStubborn uint32 = 1 << iota // the power button is ignored
+	flagRandom                      // pages are filled with Multiplier's sequence, not zeros
+	flagLossy                       // a page that is not as it was left is no error
 )
 
 // A Block is what the guest is asked to do: the parameter block behind the two
@@ -75,16 +75,16 @@ func Program(b Block) ([]byte, error) {
 		bootSector(a, b)
 		kernel(a)
 		workload(a)
-		if limit := sectors * SectorSize; len(a.code) > limit {
+		if limit := sectors * sectorSize; len(a.code) > limit {
 			a.fail("the program has %d bytes; %d are loaded", len(a.code), limit)
 		}
-		a.pad(sectors * SectorSize)
+		a.pad(sectors * sectorSize)
 	})
 }
 
-// Firmware returns a ROM of ROMSize bytes that contains the program and starts
+// firmware returns a ROM of ROMSize bytes that contains the program and starts
 // it from the reset vector, without any other firmware.
-func Firmware(b Block) ([]byte, error) {
+func firmware(b Block) ([]byte, error) {
 	program, err := Program(b)
 	if err != nil {
 		return nil, err
@@ -95,12 +95,12 @@ func Firmware(b Block) ([]byte, error) {
 		resetStub(a, len(program))
 		a.pad(vector - stub)
 		a.jmp("stub")
-		a.pad(ROMSize - stub)
+		a.pad(romSize - stub)
 	})
 	if err != nil {
 		return nil, err
 	}
-	rom := make([]byte, ROMSize)
+	rom := make([]byte, romSize)
 	copy(rom, program)
 	copy(rom[stub:], loader)
 	return rom, nil

@@ -11,7 +11,7 @@ import (
 )
 
 func example() Block {
-	return Block{Flags: FlagRandom, FillPages: 4096, WorkingPages: 256,
+	return Block{Flags: flagRandom, FillPages: 4096, WorkingPages: 256,
 		Batch: 64, Period: 1000, Heartbeat: 1000}
 }
 
@@ -47,11 +47,11 @@ func TestTheFirmwareContainsTheProgramAndBeginsAtTheResetVector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rom, err := Firmware(example())
+	rom, err := firmware(example())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(rom) != ROMSize || !bytes.HasPrefix(rom, program) {
+	if len(rom) != romSize || !bytes.HasPrefix(rom, program) {
 		t.Errorf("the ROM has %d bytes, or does not begin with the program", len(rom))
 	}
 	if want := []byte{0xeb, 0x8e}; !bytes.Equal(rom[0xfff0:0xfff2], want) { // 0xff80
@@ -64,14 +64,14 @@ func TestTheFirmwareContainsTheProgramAndBeginsAtTheResetVector(t *testing.T) {
 }
 
 func TestTheProgramFitsAndLeavesTheStatePageAlone(t *testing.T) {
-	program, err := Program(Block{Flags: FlagStubborn, FillPages: 1, WorkingPages: 1})
+	program, err := Program(Block{Flags: flagStubborn, FillPages: 1, WorkingPages: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	switch {
-	case len(program) != sectors*SectorSize:
+	case len(program) != sectors*sectorSize:
 		t.Errorf("%d bytes; want whole sectors", len(program))
-	case Origin+len(program) > StatePage:
+	case Origin+len(program) > statePage:
 		t.Errorf("the program ends at %#x, behind the state page", Origin+len(program))
 	case program[510] != 0x55 || program[511] != 0xaa:
 		t.Errorf("the boot sector is not signed: % x", program[510:512])

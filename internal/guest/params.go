@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// MaxFill is the largest range that can be filled, in bytes: it ends at 2 GiB,
+// maxFill is the largest range that can be filled, in bytes: it ends at 2 GiB,
 // up to where both of QEMU's machines have their memory in one piece.
-const MaxFill = 2<<30 - Base
+const maxFill = 2<<30 - Base
 
 // MaxRate is the largest rate that can be asked for, in bytes per second. No
 // machine writes as fast: it means as fast as possible.
@@ -84,7 +84,7 @@ func (p Params) Check() error {
 	refuse(p.Fill < p.WorkingSet,
 		"the fill of %d bytes is smaller than the working set of %d; leave it 0 or raise it",
 		p.Fill, p.WorkingSet)
-	refuse(p.Fill > MaxFill, "the fill of %d bytes is larger than %d", p.Fill, int64(MaxFill))
+	refuse(p.Fill > maxFill, "the fill of %d bytes is larger than %d", p.Fill, int64(maxFill))
 	refuse(p.Rate < 0 || p.Rate > maxPaced && p.Rate != MaxRate,
 		"the rate of %d bytes/s is not in 0 to %d, nor MaxRate", p.Rate, int64(maxPaced))
 	refuse(p.Rate > 0 && p.Rate < slowest,
@@ -104,13 +104,13 @@ func (p Params) block() Block {
 	}
 	b.Batch, b.Period = pace(p.Rate)
 	if p.Stubborn {
-		b.Flags |= FlagStubborn
+		b.Flags |= flagStubborn
 	}
 	if p.Random {
-		b.Flags |= FlagRandom
+		b.Flags |= flagRandom
 	}
 	if p.Lossy {
-		b.Flags |= FlagLossy
+		b.Flags |= flagLossy
 	}
 	return b
 }
@@ -134,9 +134,9 @@ func pace(rate int64) (batch, period uint32) {
 // fails when Check does.
 func (p Params) BootSector() ([]byte, error) { return p.emit(Program) }
 
-// Firmware returns a ROM of 64 KiB that takes the place of the machine's own
+// firmware returns a ROM of 64 KiB that takes the place of the machine's own
 // firmware (-bios) and boots the guest far faster. It fails when Check does.
-func (p Params) Firmware() ([]byte, error) { return p.emit(Firmware) }
+func (p Params) Firmware() ([]byte, error) { return p.emit(firmware) }
 
 func (p Params) emit(what func(Block) ([]byte, error)) ([]byte, error) {
 	if err := p.Check(); err != nil {

@@ -27,7 +27,7 @@ const (
 // whether it was pressed, or 0 if there is none or it is to be ignored.
 func findPowerButton(a *assembler) {
 	a.xor(esi, esi)
-	a.test(byteAt(absolute(paramFlags)), imm(FlagStubborn))
+	a.test(byteAt(absolute(paramFlags)), imm(flagStubborn))
 	a.jnz("no button")
 
 	a.mov(eax, imm(piix4))

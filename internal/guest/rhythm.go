@@ -44,7 +44,7 @@ type Problem struct {
 // maxTroubles bounds what is kept of a guest that has gone wild.
 const maxTroubles = 16
 
-// Check returns why the guest has not run exactly once and undamaged, or nil.
+// check returns why the guest has not run exactly once and undamaged, or nil.
 // The sequence counts modulo 64: a hole or a repetition of just 64 heartbeats
 // is not seen.
 func (r Rhythm) Check() error {
@@ -88,11 +88,11 @@ func (l *ledger) hear(process string, at time.Time, code byte) {
 		l.anew, l.known = "", false
 	}
 	switch code {
-	case Booted:
+	case booted:
 		l.now.Boots++
 		l.now.Ready, l.now.Off = false, false
 		l.next, l.known = 1, true
-	case Ready:
+	case ready:
 		l.now.Ready = true
 	case Off:
 		l.now.Off = true
@@ -100,12 +100,12 @@ func (l *ledger) hear(process string, at time.Time, code byte) {
 		l.now.Errors++
 		l.trouble(process, at, "the guest found its memory damaged")
 	default:
-		if code&^BeatMask != Beat {
+		if code&^beatMask != Beat {
 			l.now.Unknown++
 			l.trouble(process, at, fmt.Sprintf("sent %#02x, which no guest does", code))
 			return
 		}
-		l.beat(process, at, code&BeatMask)
+		l.beat(process, at, code&beatMask)
 	}
 }
 
@@ -142,18 +142,18 @@ func (l *ledger) judgeProcess(process string, at time.Time) {
 }
 
 func (l *ledger) judgeNumber(process string, at time.Time, number byte) {
-	ahead := (number - l.next) & BeatMask
+	ahead := (number - l.next) & beatMask
 	switch {
 	case !l.known || ahead == 0:
-	case ahead <= BeatMask/2:
+	case ahead <= beatMask/2:
 		l.now.Holes += int64(ahead)
 		l.trouble(process, at, fmt.Sprintf("%d heartbeats are missing", ahead))
 	default:
 		l.now.Repeats++
-		back := BeatMask + 1 - ahead
+		back := beatMask + 1 - ahead
 		l.trouble(process, at, fmt.Sprintf("repeats from %d heartbeats ago: it ran twice", back))
 	}
-	l.next, l.known = (number+1)&BeatMask, true
+	l.next, l.known = (number+1)&beatMask, true
 }
 
 func (l *ledger) trouble(process string, at time.Time, what string) {

@@ -6,9 +6,9 @@ import (
 	"io"
 )
 
-// StateAddress is the physical address, in bytes, of the page in which the guest
+// stateAddress is the physical address, in bytes, of the page in which the guest
 // publishes its State.
-const StateAddress = StatePage
+const stateAddress = statePage
 
 // A State is what a guest has published about itself since it booted.
 type State struct {
@@ -23,18 +23,18 @@ type State struct {
 // ReadState reads a guest's State from its physical memory. It fails when the
 // memory cannot be read; it cannot know whether the guest has booted.
 func ReadState(memory io.ReaderAt) (State, error) {
-	page := make([]byte, StateReady+8)
-	if err := readFull(memory, page, StateAddress); err != nil {
+	page := make([]byte, stateReady+8)
+	if err := readFull(memory, page, stateAddress); err != nil {
 		return State{}, err
 	}
 	at := func(offset int) uint64 { return binary.LittleEndian.Uint64(page[offset:]) }
 	return State{
-		KHz:          at(StateKHz),
-		Written:      at(StateWritten),
-		Errors:       at(StateErrors),
-		ErrorAddress: at(ImageStateAddress),
-		Beats:        at(StateBeats),
-		Ready:        at(StateReady) != 0,
+		KHz:          at(stateKHz),
+		Written:      at(stateWritten),
+		Errors:       at(stateErrors),
+		ErrorAddress: at(imageStateAddress),
+		Beats:        at(stateBeats),
+		Ready:        at(stateReady) != 0,
 	}, nil
 }
 

@@ -65,7 +65,7 @@ func compareProgram(memory io.ReaderAt, want []byte) error {
 	if err := readFull(memory, got, Origin); err != nil {
 		return err
 	}
-	copy(got[BlockEnd:SectorSize], want[BlockEnd:])
+	copy(got[blockEnd:sectorSize], want[blockEnd:])
 	if i := firstDifference(want, got); i >= 0 {
 		return &Damage{Address: int64(Origin + i),
 			What: fmt.Sprintf("the guest's program has %#02x where these parameters make %#02x",
@@ -94,8 +94,8 @@ func (p Params) verifyPages(memory io.ReaderAt, written uint64) error {
 			} else if index < working {
 				stamp := stampAfter(writesOf(index, written, working))
 				if index == written%working && binary.LittleEndian.Uint64(part) ==
-					stamp+StampStep {
-					stamp += StampStep
+					stamp+stampStep {
+					stamp += stampStep
 				}
 				binary.LittleEndian.PutUint64(want, stamp)
 			}
@@ -118,7 +118,7 @@ func writesOf(index, written, working uint64) uint64 {
 }
 
 // stampAfter is a page's first word after so many writes.
-func stampAfter(writes uint64) uint64 { return FirstStamp + writes*StampStep }
+func stampAfter(writes uint64) uint64 { return firstStamp + writes*stampStep }
 
 // isStamp reports whether a word counts some number of writes: the same one in both halves.
 func isStamp(word uint64) bool { return stampAfter(word&0xffffffff) == word }
@@ -133,7 +133,7 @@ func (p Params) expect(page []byte, offset int64) {
 			binary.LittleEndian.PutUint64(page[at:], word)
 		}
 	}
-	binary.LittleEndian.PutUint64(page, FirstStamp)
+	binary.LittleEndian.PutUint64(page, firstStamp)
 	binary.LittleEndian.PutUint64(page[8:], uint64(Base+offset))
 }
 

@@ -41,8 +41,8 @@ func played(t interface{ Fatal(...any) }, p Params, written int, ahead bool) []b
 	if ahead && written > 0 {
 		written--
 	}
-	word.PutUint64(memory[StateAddress+StateWritten:], uint64(written))
-	word.PutUint64(memory[StateAddress+StateReady:], 1)
+	word.PutUint64(memory[stateAddress+stateWritten:], uint64(written))
+	word.PutUint64(memory[stateAddress+stateReady:], 1)
 	return memory
 }
 
@@ -109,7 +109,7 @@ func names(address, at int64) bool {
 func TestWhatVerifyRefuses(t *testing.T) {
 	p := Params{WorkingSet: 4 * PageSize, Fill: 8 * PageSize}
 	state := func(offset int, v byte) func([]byte) {
-		return func(m []byte) { m[StateAddress+offset] = v }
+		return func(m []byte) { m[stateAddress+offset] = v }
 	}
 	rows := []struct {
 		name, says string
@@ -118,13 +118,13 @@ func TestWhatVerifyRefuses(t *testing.T) {
 		{"a page whose last write is lost", "count of writes", func(m []byte) {
 			copy(m[Base:Base+8], played(t, p, 1, false)[Base:])
 		}},
-		{"a state page from two writes ago", "count of writes", state(StateWritten, 8)},
-		{"a state page from the future", "count of writes", state(StateWritten, 11)},
+		{"a state page from two writes ago", "count of writes", state(stateWritten, 8)},
+		{"a state page from the future", "count of writes", state(stateWritten, 11)},
 		{"a page in the place of another", "address", func(m []byte) {
 			copy(m[Base+5*PageSize:], m[Base+6*PageSize:Base+7*PageSize])
 		}},
-		{"an error that the guest found", "itself found 1", state(StateErrors, 1)},
-		{"memory that is not filled yet", "not filled yet", state(StateReady, 0)},
+		{"an error that the guest found", "itself found 1", state(stateErrors, 1)},
+		{"memory that is not filled yet", "not filled yet", state(stateReady, 0)},
 		{"a guest of other parameters", "program", func(m []byte) { m[Origin+8] ^= 1 }},
 		{"other code", "program", func(m []byte) { m[Origin+1000] ^= 1 }},
 	}
@@ -172,10 +172,10 @@ func TestCheckGivesEveryReason(t *testing.T) {
 	}{
 		{"the zero value is in order", Params{}, 0},
 		{"as fast as possible is in order", Params{Rate: MaxRate}, 0},
-		{"the largest fill is in order", Params{Fill: MaxFill}, 0},
+		{"the largest fill is in order", Params{Fill: maxFill}, 0},
 		{"a page and a byte", Params{WorkingSet: PageSize + 1}, 2},
 		{"a fill below the working set", Params{Fill: PageSize}, 1},
-		{"too large a fill", Params{Fill: MaxFill + PageSize}, 1},
+		{"too large a fill", Params{Fill: maxFill + PageSize}, 1},
 		{"a negative rate", Params{Rate: -1}, 1},
 		{"a page in two hours", Params{Rate: 1}, 1},
 		{"more than any machine writes", Params{Rate: MaxRate - 1}, 1},

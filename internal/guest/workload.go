@@ -19,7 +19,7 @@ const (
 //	r15  pages written          esi  the port of the power button, or 0
 func workload(a *assembler) {
 	a.label("workload")
-	a.mov(al, imm(Booted))
+	a.mov(al, imm(booted))
 	a.call("say")
 	calibrate(a)
 	intervals(a)
@@ -68,7 +68,7 @@ func calibrate(a *assembler) {
 // intervals clears the state page and turns microseconds into ticks; r8 is the
 // counter's speed in kHz.
 func intervals(a *assembler) {
-	a.mov(edi, imm(StatePage))
+	a.mov(edi, imm(statePage))
 	a.stosq()
 	a.xor(eax, eax)
 	a.mov(ecx, imm(stateWords-1))
@@ -87,7 +87,7 @@ func intervals(a *assembler) {
 // fill gives every page of the range its contents: zeros or a sequence that
 // does not compress, and over it a stamp and the page's own address.
 func fill(a *assembler) {
-	first, step, multiplier := FirstStamp, StampStep, Multiplier
+	first, step, multiplier := firstStamp, stampStep, Multiplier
 	a.mov(edi, imm(Base))
 	a.mov(ebx, absolute(paramFillPages))
 	a.mov(r8, imm(multiplier))
@@ -97,7 +97,7 @@ func fill(a *assembler) {
 	a.mov(edx, edi)
 	a.mov(ecx, imm(PageSize/8))
 	a.xor(eax, eax)
-	a.test(byteAt(absolute(paramFlags)), imm(FlagRandom))
+	a.test(byteAt(absolute(paramFlags)), imm(flagRandom))
 	a.jnz("random")
 	a.repStosq()
 	a.jmp("stamp")
@@ -115,8 +115,8 @@ func fill(a *assembler) {
 	a.dec(ebx)
 	a.jnz("page")
 
-	a.inc(quadAt(absolute(StatePage + StateReady)))
-	a.mov(al, imm(Ready))
+	a.inc(quadAt(absolute(statePage + stateReady)))
+	a.mov(al, imm(ready))
 	a.call("say")
 	a.call("now")
 	a.mov(r8, rax)
@@ -143,9 +143,9 @@ func beat(a *assembler) {
 	a.call("say")
 	a.label("no errors")
 	a.inc(r14)
-	a.mov(absolute(StatePage+StateBeats), r14)
+	a.mov(absolute(statePage+stateBeats), r14)
 	a.mov(eax, r14d)
-	a.and(al, imm(BeatMask))
+	a.and(al, imm(beatMask))
 	a.or(al, imm(Beat))
 	a.call("say")
 	a.mov(edx, esi)
@@ -176,7 +176,7 @@ func write(a *assembler) {
 	a.label("repaired")
 	a.add(based(rdi, 0), r11)
 	a.inc(r15)
-	a.mov(absolute(StatePage+StateWritten), r15)
+	a.mov(absolute(statePage+stateWritten), r15)
 	a.add(edi, imm(PageSize))
 	a.dec(ebx)
 	a.jnz("same pass")
@@ -192,11 +192,11 @@ func write(a *assembler) {
 	a.jmp("main")
 
 	a.label("damaged")
-	a.test(byteAt(absolute(paramFlags)), imm(FlagLossy))
+	a.test(byteAt(absolute(paramFlags)), imm(flagLossy))
 	a.jnz("repaired")
 	a.inc(r13)
-	a.mov(absolute(StatePage+StateErrors), r13)
-	a.mov(absolute(StatePage+ImageStateAddress), rdi)
+	a.mov(absolute(statePage+stateErrors), r13)
+	a.mov(absolute(statePage+imageStateAddress), rdi)
 	a.mov(based(rdi, 0), r12)
 	a.mov(based(rdi, 8), rdi)
 	a.jmp("repaired")

@@ -61,8 +61,8 @@ const (
 )
 
 func newCollector(file string, o TraceOptions, declared unit) *collector {
-	o.VMs = min(cmp.Or(o.VMs, DefaultVMs), MaxVMs)
-	o.Memory = cmp.Or(o.Memory, DefaultMemory)
+	o.VMs = min(cmp.Or(o.VMs, defaultVMs), MaxVMs)
+	o.Memory = cmp.Or(o.Memory, defaultMemory)
 	return &collector{Report: yamldoc.Report{File: file}, options: o, declared: declared,
 		vms: map[string]*series{}}
 }
@@ -171,9 +171,9 @@ func (c *collector) keep(line int, s *series, at int64, load float64) {
 	if n := len(s.loads); n > 0 && math.Abs(load-float64(s.loads[n-1])) < grain {
 		return
 	}
-	if c.points >= MaxPoints {
+	if c.points >= maxPoints {
 		c.Warnf(line, "", "from here on changes of load are left out: there are more than %d; "+
-			"take fewer VMs, or a shorter time", MaxPoints)
+			"take fewer VMs, or a shorter time", maxPoints)
 		return
 	}
 	c.points++
@@ -219,7 +219,7 @@ func (c *collector) trace(format string) (*Trace, error) {
 	}
 	if len(t.VMs) == 0 {
 		c.Errorf(0, "", "no VM has a sample in the time that is used, from %v for %v",
-			c.options.From, cmp.Or(c.options.For, DefaultFor))
+			c.options.From, cmp.Or(c.options.For, defaultFor))
 	}
 	t.Warnings = c.Warnings()
 	return t, c.Err()

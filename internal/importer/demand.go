@@ -15,7 +15,7 @@ import (
 // Source: KubeVirt v1.8.0 virt-controller/services/nodeselectorrenderer.go (Render).
 func (o *object) demand(vmi *kubeobject.VirtualMachineInstance, v *inventory.VM) {
 	c := &v.Placement
-	c.Platform.Arch = Arch(vmi.Spec.Architecture)
+	c.Platform.Arch = arch(vmi.Spec.Architecture)
 	if cpu := vmi.Spec.Domain.CPU; cpu != nil {
 		if cpu.Model != kubeobject.CPUModeHostModel && cpu.Model != kubeobject.CPUModeHostPassthrough {
 			c.Platform.CPUModel = cpu.Model
@@ -125,7 +125,7 @@ func (f *fleetReader) complete() {
 			c.Platform.Machine = v.machine
 		}
 		if v.hostModel {
-			SeeHostModel(&c.Platform, nodes[v.Host])
+			seeHostModel(&c.Platform, nodes[v.Host])
 		}
 		f.take(v)
 		if c.Topology != nil && c.Topology.Dedicated {

@@ -158,7 +158,7 @@
 //	OpenDC      a folder with tasks.parquet and fragments.parquet
 //
 // [ReadTrace] tells the format from the content. Files are streamed: they may be far larger than
-// the memory, of which [MaxPoints] says how much is needed. What is wrong with a file is
+// the memory, of which [maxPoints] says how much is needed. What is wrong with a file is
 // [yamldoc.Problems] with file and line, or row. Gaps, loads above 100 % and times in
 // another unit than the file says are warnings, and what was made of them is said.
 //

@@ -15,7 +15,7 @@ import (
 func (o *object) facts(n *kubeobject.Node, h *kubevirtHost) *placement.Facts {
 	f := &placement.Facts{
 		Zone:     n.Labels[kubeobject.LabelTopologyZone],
-		CPU:      CPULabels(n.Labels),
+		CPU:      cpuLabels(n.Labels),
 		Machines: True(n.Labels, kubeobject.SupportedMachineTypeLabel),
 		Devices:  o.nodeDevices(n.Status.Allocatable),
 		Link:     h.Link,
@@ -33,7 +33,7 @@ func (o *object) facts(n *kubeobject.Node, h *kubevirtHost) *placement.Facts {
 		f.Memory.Total = max(f.Memory.Total, int64(o.bytes("status.capacity.memory", &q)))
 		f.Memory.Reserved = f.Memory.Total - int64(h.Memory)
 	}
-	if len(pages) > 0 || ManagesCPUs(n.Labels) {
+	if len(pages) > 0 || managesCPUs(n.Labels) {
 		f.Cells = []placement.Cell{{Cores: o.firstCores(h.milli), Memory: ordinary, Pages: pages}}
 	}
 	return f

@@ -50,8 +50,8 @@ func (o *object) instance(vmi *kubeobject.VirtualMachineInstance) {
 	if m := vmi.Spec.Domain.Machine; m != nil {
 		machine = m.Type
 	}
-	o.vms = append(o.vms, vm{VM: v, line: o.line, pod: OfPod(vmi), machine: machine,
-		asks: o.podAsk(vmi, v.CPUs), hostModel: IsHostModel(vmi)})
+	o.vms = append(o.vms, vm{VM: v, line: o.line, pod: ofPod(vmi), machine: machine,
+		asks: o.podAsk(vmi, v.CPUs), hostModel: isHostModel(vmi)})
 }
 
 // memory is what the guest sees, or what was requested for it.

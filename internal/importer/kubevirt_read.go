@@ -15,12 +15,12 @@ import (
 
 // Limits on what is read. One object is held in memory at a time.
 const (
-	// MaxInput is how long the whole input may be.
-	MaxInput = 1 << 30
+	// maxInput is how long the whole input may be.
+	maxInput = 1 << 30
 	// MaxObject is how long one object may be. Kubernetes stores at most 1.5 MiB.
 	MaxObject = MaxPiece
-	// MaxObjects is how many objects there may be.
-	MaxObjects = 1_000_000
+	// maxObjects is how many objects there may be.
+	maxObjects = 1_000_000
 )
 
 // ReadKubeVirt reads what kubectl printed, as JSON or YAML. The name is the file's, for
@@ -30,7 +30,7 @@ func ReadKubeVirt(name string, r io.Reader, d inventory.Defaults) (*inventory.Fl
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
-	limited := &io.LimitedReader{R: r, N: MaxInput + 1}
+	limited := &io.LimitedReader{R: r, N: maxInput + 1}
 	buffered := bufio.NewReaderSize(limited, 1<<16)
 	take := SplitYAML
 	if start, _ := buffered.Peek(512); looksLikeJSON(start) {
@@ -40,7 +40,7 @@ func ReadKubeVirt(name string, r io.Reader, d inventory.Defaults) (*inventory.Fl
 	err := take(buffered, f.object)
 	switch problem, is := err.(Error); {
 	case limited.N <= 0:
-		f.Errorf(0, "", "it is longer than %d MiB", MaxInput>>20)
+		f.Errorf(0, "", "it is longer than %d MiB", maxInput>>20)
 	case is:
 		f.Errorf(problem.Line, "", "%s", problem.Message)
 	case err != nil && err != errEnough:

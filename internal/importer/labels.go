@@ -13,8 +13,8 @@ import (
 // arches names architectures as QEMU does; other names are kept.
 var arches = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 
-// Arch returns QEMU's name of an architecture, or the same when there is none.
-func Arch(name string) string {
+// arch returns QEMU's name of an architecture, or the same when there is none.
+func arch(name string) string {
 	if known, found := arches[name]; found {
 		return known
 	}
@@ -42,18 +42,18 @@ func With(selector placement.Labels, label string) placement.Labels {
 	return selector
 }
 
-// ManagesCPUs reports whether a node gives VMs CPUs for themselves.
-func ManagesCPUs(labels map[string]string) bool {
+// managesCPUs reports whether a node gives VMs CPUs for themselves.
+func managesCPUs(labels map[string]string) bool {
 	return labels[kubeobject.CPUManager] == "true" || labels[kubeobject.DeprecatedCPUManager] == "true"
 }
 
-// CPULabels returns what the labels of a node say of its processor, or nil.
+// cpuLabels returns what the labels of a node say of its processor, or nil.
 // Source: KubeVirt v1.8.0 virt-handler/node-labeller (prepareLabels).
-func CPULabels(labels map[string]string) *placement.CPU {
+func cpuLabels(labels map[string]string) *placement.CPU {
 	models := append(True(labels, kubeobject.CPUModelLabel),
 		True(labels, kubeobject.SupportedHostModelMigrationCPU)...)
 	slices.Sort(models)
-	cpu := placement.CPU{Arch: Arch(labels[kubeobject.LabelArchStable]),
+	cpu := placement.CPU{Arch: arch(labels[kubeobject.LabelArchStable]),
 		Models: slices.Compact(models), Features: True(labels, kubeobject.CPUFeatureLabel),
 		Vendor: strings.Join(True(labels, kubeobject.CPUModelVendorLabel), "+")}
 	if cpu.Arch+cpu.Vendor == "" && len(cpu.Models)+len(cpu.Features) == 0 {
@@ -111,10 +111,10 @@ func hyperv(f *kubeobject.FeatureHyperv) map[string]bool {
 	return all
 }
 
-// SeeHostModel: a guest that sees its host's model keeps it for life. A target must
+// seeHostModel: a guest that sees its host's model keeps it for life. A target must
 // offer the model, and the features that it stands for.
 // Source: KubeVirt v1.8.0 watch/migration/migration.go (prepareNodeSelectorForHostCpuModel).
-func SeeHostModel(p *placement.Platform, labels placement.Labels) {
+func seeHostModel(p *placement.Platform, labels placement.Labels) {
 	models := True(labels, kubeobject.HostModelCPULabel)
 	if len(models) != 1 {
 		return
@@ -124,15 +124,15 @@ func SeeHostModel(p *placement.Platform, labels placement.Labels) {
 		True(labels, kubeobject.HostModelRequiredFeaturesLabel)...)
 }
 
-// IsHostModel reports whether the guest sees its host's model, as it does by default.
-func IsHostModel(vmi *kubeobject.VirtualMachineInstance) bool {
+// isHostModel reports whether the guest sees its host's model, as it does by default.
+func isHostModel(vmi *kubeobject.VirtualMachineInstance) bool {
 	cpu := vmi.Spec.Domain.CPU
 	return cpu == nil || strings.TrimSpace(cpu.Model) == "" || cpu.Model == kubeobject.CPUModeHostModel
 }
 
-// OfPod returns the labels of a VM's pod: its own and those that KubeVirt adds.
+// ofPod returns the labels of a VM's pod: its own and those that KubeVirt adds.
 // Source: KubeVirt v1.9.0 pkg/virt-controller/services/template.go (podLabels).
-func OfPod(vmi *kubeobject.VirtualMachineInstance) placement.Labels {
+func ofPod(vmi *kubeobject.VirtualMachineInstance) placement.Labels {
 	all := make(placement.Labels, len(vmi.Labels)+3)
 	for name, value := range vmi.Labels {
 		all[name] = value

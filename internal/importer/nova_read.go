@@ -14,8 +14,8 @@ import (
 	"github.com/godwit-vm/godwit/inventory"
 )
 
-// NovaMaxInput is how long a file may be. One is held in memory at a time.
-const NovaMaxInput = 512 << 20
+// novaMaxInput is how long a file may be. One is held in memory at a time.
+const novaMaxInput = 512 << 20
 
 // The kinds of things, as the API names lists of them.
 const (
@@ -74,7 +74,7 @@ func readAll(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return yamldoc.ReadAll(path, f, NovaMaxInput)
+	return yamldoc.ReadAll(path, f, novaMaxInput)
 }
 
 // A place is where something was read.

@@ -66,8 +66,8 @@ func newReader(name string, d inventory.Defaults) *fleetReader {
 // object reads one piece of the input.
 func (f *fleetReader) object(p Piece) error {
 	f.objects++
-	if f.objects > MaxObjects {
-		f.Errorf(p.Line, "", "there are more than %d objects", MaxObjects)
+	if f.objects > maxObjects {
+		f.Errorf(p.Line, "", "there are more than %d objects", maxObjects)
 		return errEnough
 	}
 	o := &object{fleetReader: f, line: p.Line, source: p, text: p.Text}

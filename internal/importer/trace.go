@@ -12,27 +12,27 @@ import (
 )
 
 const (
-	// DefaultVMs is how many VMs are read by default.
-	DefaultVMs = 1000
+	// defaultVMs is how many VMs are read by default.
+	defaultVMs = 1000
 	// MaxVMs is how many VMs are read at most.
 	MaxVMs = inventory.MaxNames
-	// MaxPoints is how many changes of load are kept, of all VMs together: 64 MiB. What
+	// maxPoints is how many changes of load are kept, of all VMs together: 64 MiB. What
 	// comes after them is left out, with a warning.
-	MaxPoints = 4 << 20
-	// DefaultMemory is the memory of a VM whose trace does not say it.
-	DefaultMemory = 4 * hypervisor.GiB
-	// DefaultFor is how much of a trace is used by default.
-	DefaultFor = 24 * time.Hour
+	maxPoints = 4 << 20
+	// defaultMemory is the memory of a VM whose trace does not say it.
+	defaultMemory = 4 * hypervisor.GiB
+	// defaultFor is how much of a trace is used by default.
+	defaultFor = 24 * time.Hour
 	// grain is by how much a load changes before it counts as another.
 	grain = 0.05
 )
 
 // TraceOptions say what of a trace is read.
 type TraceOptions struct {
-	VMs    int              // the first so many; default: [DefaultVMs]
-	Memory hypervisor.Bytes // of VMs whose trace does not say; default: [DefaultMemory]
+	VMs    int              // the first so many; default: [defaultVMs]
+	Memory hypervisor.Bytes // of VMs whose trace does not say; default: [defaultMemory]
 	// From and For are the part of the trace that is used, from its beginning. Default of
-	// For: [DefaultFor].
+	// For: [defaultFor].
 	From, For time.Duration
 }
 
@@ -64,15 +64,15 @@ type TracePoint struct {
 // rest as its class does; with less load both are proportionally less. How large the hot set
 // is, and what was never written, is the class's.
 type Proxy struct {
-	PerCPU hypervisor.Bandwidth // default: [DefaultPerCPU]
+	PerCPU hypervisor.Bandwidth // default: [defaultPerCPU]
 	Scale  float64              // of all loads; default: 1
 	Load   inventory.Load       // the shape; default: [inventory.DefaultClass]
 }
 
-// DefaultPerCPU is what a busy CPU writes: a round number to plan with. QEMU's commit
+// defaultPerCPU is what a busy CPU writes: a round number to plan with. QEMU's commit
 // 7ca1dfad documents a Java server that wrote 13 MiB/s for each of its CPUs; programs that do
 // nothing but write reach a hundred times as much.
-const DefaultPerCPU = 40 * hypervisor.Bandwidth(hypervisor.MiB)
+const defaultPerCPU = 40 * hypervisor.Bandwidth(hypervisor.MiB)
 
 // Workload returns how a VM with this load behaves.
 func (p Proxy) Workload(v *TraceVM, load float64) fake.Workload {
@@ -85,14 +85,14 @@ func (p Proxy) Workload(v *TraceVM, load float64) fake.Workload {
 	}
 	load = min(1, load)
 	w := shape.Workload(v.Memory)
-	perCPU := cmp.Or(p.PerCPU, DefaultPerCPU)
+	perCPU := cmp.Or(p.PerCPU, defaultPerCPU)
 	w.Rate = hypervisor.Bandwidth(float64(perCPU) * float64(v.CPUs) * load)
 	w.ColdRate = hypervisor.Bandwidth(float64(w.ColdRate) * load)
 	return w
 }
 
 // until returns when the part that is used ends.
-func (o *TraceOptions) until() time.Duration { return o.From + cmp.Or(o.For, DefaultFor) }
+func (o *TraceOptions) until() time.Duration { return o.From + cmp.Or(o.For, defaultFor) }
 
 // cut returns the part of a load that the options ask for.
 func (o *TraceOptions) cut(all []TracePoint) []TracePoint {

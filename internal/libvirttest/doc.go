@@ -42,5 +42,5 @@
 // QEMU to be gone, and a zombie is not.
 //
 // The program's main function, or TestMain, must look at [Role] before anything else,
-// and call [Serve] when it is [RoleInit].
+// and call [serve] when it is [roleInit].
 package libvirttest

@@ -55,10 +55,10 @@ type initProcess struct {
 	gone   chan syscall.WaitStatus         // of the daemon
 }
 
-// Serve is the first process of a station: it does what it is asked until no caller is
+// serve is the first process of a station: it does what it is asked until no caller is
 // left to ask. The caller must then exit, and the kernel ends all that is in the PID
 // namespace.
-func Serve(in io.Reader, out io.Writer) int {
+func serve(in io.Reader, out io.Writer) int {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE)
 	p := &initProcess{ended: map[int]chan syscall.WaitStatus{}, forked: make(chan struct{}, 1)}
 	go p.reap()
@@ -124,7 +124,7 @@ func (p *initProcess) start(argv []string, files [3]*os.File) (int, chan syscall
 	if len(argv) == 0 {
 		return 0, nil, errors.New("start a program: it has no name")
 	}
-	path, err := LookPath(argv[0])
+	path, err := lookPath(argv[0])
 	if err != nil {
 		return 0, nil, err
 	}

@@ -42,8 +42,8 @@ var world struct {
 // their part and runs no tests.
 func Main(m interface{ Run() int }) int {
 	switch Role() {
-	case RoleInit:
-		return Serve(os.Stdin, os.Stdout)
+	case roleInit:
+		return serve(os.Stdin, os.Stdout)
 	case roleReaper:
 		return reap(os.Getenv(rootKey))
 	}
@@ -129,7 +129,7 @@ var missing = sync.OnceValue(func() string {
 		why = append(why, "it needs root, for namespaces; run the tests as root")
 	}
 	for _, tool := range []string{"libvirtd", "virsh", "qemu-system-x86_64", "ip", "bridge", "ss"} {
-		if _, err := LookPath(tool); err != nil {
+		if _, err := lookPath(tool); err != nil {
 			why = append(why, fmt.Sprintf("there is no %s; install it", tool))
 		}
 	}
@@ -149,7 +149,7 @@ var missing = sync.OnceValue(func() string {
 // tryNamespaces makes a host's namespaces and a switch with a link, which go with
 // the process that made them.
 func tryNamespaces() error {
-	ip, err := LookPath("ip")
+	ip, err := lookPath("ip")
 	if err != nil {
 		return err
 	}

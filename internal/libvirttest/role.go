@@ -11,8 +11,8 @@ import (
 // roleKey is the variable that tells a copy of this program what it is to be.
 const roleKey = "GODWIT_LIBVIRTTEST_ROLE"
 
-// RoleInit is the role of a first process, which calls [Serve].
-const RoleInit = "init"
+// roleInit is the role of a first process, which calls [serve].
+const roleInit = "init"
 
 // Role is what this process is to be; it is empty in a process of its own.
 func Role() string { return os.Getenv(roleKey) }
@@ -37,8 +37,8 @@ func environment() []string {
 		"LC_ALL=C"}
 }
 
-// LookPath finds a program, also where only root has it in the path.
-func LookPath(tool string) (string, error) {
+// lookPath finds a program, also where only root has it in the path.
+func lookPath(tool string) (string, error) {
 	path, err := exec.LookPath(tool)
 	if err == nil {
 		return path, nil

@@ -32,7 +32,7 @@ type Station struct {
 // it says on standard error goes to the end of a log file. It ends with the
 // process that calls it, however that ends, at the latest.
 func (s *Station) Launch(namespaces uintptr, log string) error {
-	cmd, err := Copy(RoleInit)
+	cmd, err := Copy(roleInit)
 	if err != nil {
 		return err
 	}

@@ -128,7 +128,7 @@ func others(all []Migration) iter.Seq2[*Migration, Modeled] {
 	runs := map[string][]*Migration{}
 	for i := range all {
 		if m := &all[i]; m.Completed {
-			runs[m.Experiment()] = append(runs[m.Experiment()], m)
+			runs[m.experiment()] = append(runs[m.experiment()], m)
 		}
 	}
 	return func(yield func(*Migration, Modeled) bool) {
@@ -160,10 +160,10 @@ func middle(all []*Migration, of func(*Migration) time.Duration) time.Duration {
 	return (list[(len(list)-1)/2] + list[len(list)/2]) / 2
 }
 
-// Experiment names what the runs of an experiment have in common: all that was asked for.
+// experiment names what the runs of an experiment have in common: all that was asked for.
 // The moment of post-copy is never met exactly; stats-race is a remark on how the times
 // were read.
-func (m *Migration) Experiment() string {
+func (m *Migration) experiment() string {
 	asked := *m
 	asked.Line, asked.Total, asked.Downtime, asked.Completed = 0, 0, 0, false
 	asked.SwitchAfter = asked.SwitchAfter.Round(500 * time.Millisecond)

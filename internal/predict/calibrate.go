@@ -179,7 +179,7 @@ func validate(all []Migration, base fake.Model) heldOut {
 	}
 	most := len(part)
 	if most < 2 {
-		of, h.by, most = (*Migration).Experiment, "experiment", parts
+		of, h.by, most = (*Migration).experiment, "experiment", parts
 	}
 	clear(part)
 	for i := range all {
@@ -201,7 +201,7 @@ func validate(all []Migration, base fake.Model) heldOut {
 				p, _ := m.Predict(model) // it was predicted before
 				t.Add(m, p)
 				h.loss += m.loss(p) / float64(len(all))
-				h.samples = append(h.samples, Sample{Class: m.Class(), Experiment: m.Experiment(),
+				h.samples = append(h.samples, Sample{Class: m.Class(), Experiment: m.experiment(),
 					Predicted: Times{Total: p.Total, Downtime: p.Downtime},
 					Measured:  Times{Total: m.Total, Downtime: m.Downtime}, NoDowntime: m.NoDowntime})
 			}

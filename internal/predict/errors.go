@@ -28,7 +28,7 @@ type Times struct{ Total, Downtime time.Duration }
 // A Sample is a migration that was predicted and then measured.
 type Sample struct {
 	Class string
-	// Experiment names what was asked for. Runs of one experiment give each other away, so they
+	// experiment names what was asked for. Runs of one experiment give each other away, so they
 	// are held out together.
 	Experiment          string
 	Predicted, Measured Times
@@ -172,8 +172,8 @@ func (e *Errors) Of(class string, p Times, least time.Duration) Prediction {
 	case e.known == nil && len(e.classes[class].downtime) == 0:
 		r.Note = fmt.Sprintf("downtimes of %q were never measured", class)
 	}
-	r.Seconds = spread(p.Total, 0, total, least).Over(time.Second)
-	r.Downtime = spread(p.Downtime, Jitter, downtime, 0).Over(time.Millisecond)
+	r.Seconds = spread(p.Total, 0, total, least).over(time.Second)
+	r.Downtime = spread(p.Downtime, Jitter, downtime, 0).over(time.Millisecond)
 	return r
 }
 
@@ -214,8 +214,8 @@ func spread(d, plus time.Duration, logs [3]float64, least time.Duration) Range {
 	return Range{at(logs[0]), at(logs[1]), at(logs[2])}
 }
 
-// Over returns the range in another unit.
-func (r Range) Over(unit time.Duration) Range {
+// over returns the range in another unit.
+func (r Range) over(unit time.Duration) Range {
 	u := float64(unit)
 	return Range{r.P10 / u, r.P50 / u, r.P90 / u}
 }

@@ -7,8 +7,8 @@ import _ "embed" // the file
 //go:embed qemu-7.2.csv
 var MeasuredQEMU string
 
-// MeasuredFeatures is a table with further migrations of features: several connections, their compression,
+// measuredFeatures is a table with further migrations of features: several connections, their compression,
 // and TLS with certificates.
 //
 //go:embed qemu-7.2-features.csv
-var MeasuredFeatures string
+var measuredFeatures string

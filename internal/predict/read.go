@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// MaxRows is how many measurements a file may have.
-	MaxRows = 100_000
+	// maxRows is how many measurements a file may have.
+	maxRows = 100_000
 	// mostAmount bounds amounts in MiB and speeds in MiB/s: 1 PiB.
 	mostAmount = 1 << 30
 	// mostTime bounds times in milliseconds: a month.
@@ -83,8 +83,8 @@ func Read(name string, r io.Reader) ([]Migration, error) {
 		}
 		t.row = row
 		t.line, _ = c.FieldPos(0)
-		if len(all) == MaxRows {
-			t.Errorf(t.line, "", "there are more than %d measurements", MaxRows)
+		if len(all) == maxRows {
+			t.Errorf(t.line, "", "there are more than %d measurements", maxRows)
 			break
 		}
 		all = append(all, t.migration())

@@ -20,7 +20,7 @@ func Samples(all []Migration, model fake.Model) ([]Sample, error) {
 		if err != nil {
 			return nil, err
 		}
-		samples = append(samples, Sample{Class: m.Class(), Experiment: m.Experiment(),
+		samples = append(samples, Sample{Class: m.Class(), Experiment: m.experiment(),
 			Predicted: Times{Total: p.Total, Downtime: p.Downtime},
 			Measured:  Times{Total: m.Total, Downtime: m.Downtime}, NoDowntime: m.NoDowntime})
 	}
@@ -34,7 +34,7 @@ func BuiltIn() ([]Migration, error) {
 	if err != nil {
 		return nil, err
 	}
-	more, err := Read("qemu-7.2-features.csv", strings.NewReader(MeasuredFeatures))
+	more, err := Read("qemu-7.2-features.csv", strings.NewReader(measuredFeatures))
 	return append(all, more...), err
 }
 

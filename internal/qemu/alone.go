@@ -128,7 +128,7 @@ func (l *Launcher) Unknown(ctx context.Context, vm hypervisor.VMID) error {
 // is the usual one, which an installation that is kept apart does not use.
 func (l *Launcher) running(vm hypervisor.VMID) ([]Found, error) {
 	uuid := UUID(vm)
-	found, err := FindAll(func(argv []string) bool { return Runs(argv) == uuid })
+	found, err := FindAll(func(argv []string) bool { return runs(argv) == uuid })
 	return slices.DeleteFunc(found, func(f Found) bool {
 		locks, known := variable(f.Env, locksVariable)
 		if !known {

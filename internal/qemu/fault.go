@@ -46,10 +46,6 @@ func Observing(err error) error {
 	return err
 }
 
-// Bare returns what went wrong without kinds and without saying where: the rim tells
-// both.
-func Bare(err error) error { return backend.Bare(err) }
-
 // Text returns what went wrong without saying where.
 func Text(err error) string { return backend.ErrorText(err) }
 

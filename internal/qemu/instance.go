@@ -172,7 +172,7 @@ func privateLog(path string) error {
 func Clean(s Settings) error {
 	var bad []error
 	for _, path := range []string{s.QMP(), s.PIDFile(), s.ConsoleSocket(), s.DebugSocket(),
-		LogFile(s), MigrationSocket(s), DisksSocket(s)} {
+		LogFile(s), MigrationSocket(s), disksSocket(s)} {
 		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 			bad = append(bad, err)
 		}
@@ -324,7 +324,7 @@ func (in *Instance) Mirrors(ctx context.Context, vm hypervisor.VM) ([]Job, error
 	}
 	list := make([]Job, 0, len(local))
 	for _, d := range local {
-		m := Job{ID: MirrorID(d.Name), Status: JobNull}
+		m := Job{ID: mirrorID(d.Name), Status: JobNull}
 		for _, k := range known {
 			if k.ID == m.ID {
 				m = k
@@ -335,29 +335,15 @@ func (in *Instance) Mirrors(ctx context.Context, vm hypervisor.VM) ([]Job, error
 	return list, nil
 }
 
-// MirrorID returns what the copy of a local disk is called in QEMU.
-func MirrorID(disk string) string { return "mirror." + NodeName(disk) }
+// mirrorID returns what the copy of a local disk is called in QEMU.
+func mirrorID(disk string) string { return "mirror." + NodeName(disk) }
 
 // MigrationSocket is where an incoming QEMU listens for memory, between hosts on
 // one machine.
 func MigrationSocket(s Settings) string { return filepath.Join(s.Dir, "migrate.sock") }
 
-// DisksSocket is where it listens for local disks.
-func DisksSocket(s Settings) string { return filepath.Join(s.Dir, "disks.sock") }
-
-// Locals lists the disks that move with the VM.
-func Locals(vm hypervisor.VM) []hypervisor.Disk {
-	if vm.Hardware == nil {
-		return nil
-	}
-	var list []hypervisor.Disk
-	for _, d := range vm.Hardware.Disks {
-		if d.Local() {
-			list = append(list, d)
-		}
-	}
-	return list
-}
+// disksSocket is where it listens for local disks.
+func disksSocket(s Settings) string { return filepath.Join(s.Dir, "disks.sock") }
 
 // briefly is how long a QEMU that is taken over may take to greet, or one that has hung to
 // close a connection. One that hangs is reached later, by who watches it.

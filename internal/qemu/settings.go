@@ -74,8 +74,8 @@ func Owned(argv []string) string {
 	return ""
 }
 
-// Runs returns the UUID of the VM that a process with these arguments runs; "" is none.
-func Runs(argv []string) string {
+// runs returns the UUID of the VM that a process with these arguments runs; "" is none.
+func runs(argv []string) string {
 	for i, arg := range argv {
 		if (arg == "-uuid" || arg == "--uuid") && i+1 < len(argv) {
 			return strings.ToLower(argv[i+1])

@@ -26,7 +26,7 @@ func (in *Instance) ListenForDisks(ctx context.Context, vm hypervisor.VM, listen
 	if t := in.tls; t != nil {
 		creds = credentials
 	}
-	at := Socket{Type: "unix", Path: DisksSocket(in.launcher.Settings(vm.ID))}
+	at := Socket{Type: "unix", Path: disksSocket(in.launcher.Settings(vm.ID))}
 	if listen != "" {
 		port, err := FreePort(listen)
 		if err != nil {
@@ -86,7 +86,7 @@ func (in *Instance) Mirror(ctx context.Context, vm hypervisor.VM, to string,
 		if err := in.BlockdevAdd(ctx, node); err != nil {
 			return fmt.Errorf("reach disk %s at the target: %w", disk.Name, err)
 		}
-		err := in.BlockdevMirror(ctx, MirrorID(disk.Name), NodeName(disk.Name),
+		err := in.BlockdevMirror(ctx, mirrorID(disk.Name), NodeName(disk.Name),
 			mirrorNode(disk.Name), share(limit, len(disks)))
 		if err != nil {
 			return fmt.Errorf("copy disk %s: %w", disk.Name, err)

@@ -14,9 +14,9 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// Nowhere decides that a VM is not to be: its record is deleted, and nothing is done about what
+// nowhere decides that a VM is not to be: its record is deleted, and nothing is done about what
 // is on hosts.
-const Nowhere hypervisor.HostName = "none"
+const nowhere hypervisor.HostName = "none"
 
 // An Input is what is known.
 type Input struct {
@@ -203,7 +203,7 @@ func (r *Result) judge(in Input, says map[hypervisor.VMID]map[hypervisor.HostNam
 		v := c.verdict()
 		if host, decided := in.Decide[vm]; decided && v.Conflict != "" {
 			v.Is, v.Why, v.Conflict = host, "an operator has decided: "+v.Conflict, ""
-			if host == Nowhere {
+			if host == nowhere {
 				v.Is, v.Deleted = "", true
 			}
 		}

@@ -57,9 +57,9 @@ func compare(values, against []float64) Comparison {
 			c.Same++
 		}
 	}
-	low, high := Bootstrap(differences)
+	low, high := bootstrap(differences)
 	c.Mean, c.Low, c.High = rounded(Mean(differences)), rounded(low), rounded(high)
-	c.SignP = math.Round(SignTest(c.Less, c.More)*1e6) / 1e6
+	c.SignP = math.Round(signTest(c.Less, c.More)*1e6) / 1e6
 	c.Outcome = Undecided
 	switch {
 	case c.SignP > 0.05:

@@ -51,7 +51,7 @@
 // A caller measures both sides in every world, pair by pair ([MeasureKind]), and has all measures
 // judged at once ([Judge]). A [ComparisonResult] says "better" or "worse" only when
 //
-//   - the [SignTest] over the worlds that differ and the [SignedRank] test, both two-sided,
+//   - the [signTest] over the worlds that differ and the [signedRank] test, both two-sided,
 //     find a difference at the level of 5 %, corrected for the number of measures (Holm), and
 //   - the interval of the difference leaves none out, and the mean (of ratios the geometric one)
 //     points the same way: what is mostly a little less and rarely a lot more is not better.

@@ -66,8 +66,8 @@ func (s Setting) String() string { return s.Path + "=" + s.Value }
 // combination, the scenario itself.
 type Grid []Axis
 
-// MaxCombinations is how many combinations a grid may have.
-const MaxCombinations = 10_000
+// maxCombinations is how many combinations a grid may have.
+const maxCombinations = 10_000
 
 // Check refuses axes with the same path, and more combinations than allowed.
 func (g Grid) Check() error {
@@ -79,8 +79,8 @@ func (g Grid) Check() error {
 		if len(a.Values) == 0 {
 			return errors.New(a.Path + " has no values")
 		}
-		if n *= len(a.Values); n > MaxCombinations {
-			return fmt.Errorf("there are more than %d combinations", MaxCombinations)
+		if n *= len(a.Values); n > maxCombinations {
+			return fmt.Errorf("there are more than %d combinations", maxCombinations)
 		}
 	}
 	return nil

@@ -27,9 +27,9 @@ type MeasureKind struct {
 	Ours, Theirs []float64
 }
 
-// Margin is what does not matter: as a part of what theirs is, or, where differences are no
+// margin is what does not matter: as a part of what theirs is, or, where differences are no
 // ratios, of one a world.
-const Margin = 0.01
+const margin = 0.01
 
 // Level is how often a difference may be called one that is none.
 const Level = 0.05
@@ -82,7 +82,7 @@ func Judge(measures []MeasureKind) []ComparisonResult {
 		list[i] = weigh(&measures[i])
 		chances[i] = list[i].alone
 	}
-	for i, p := range Holm(chances) {
+	for i, p := range holm(chances) {
 		list[i].P = p
 		list[i].decide()
 	}
@@ -102,11 +102,11 @@ func weigh(m *MeasureKind) ComparisonResult {
 		}
 	}
 	v.Worlds, v.Less, v.More, v.Alike = len(p.ours), p.less, p.more, p.alike
-	v.alone = max(SignTest(p.less, p.more), SignedRank(p.distances))
+	v.alone = max(signTest(p.less, p.more), signedRank(p.distances))
 	off := Mean(p.finite)
 	v.Contrary = off > 0 && p.less > p.more || off < 0 && p.more > p.less
 	if !v.Ratio {
-		low, high := Bootstrap(p.finite)
+		low, high := bootstrap(p.finite)
 		if len(p.ours) < fewest {
 			low, high = math.Inf(-1), math.Inf(1)
 		}
@@ -177,7 +177,7 @@ func (v *ComparisonResult) decide() {
 		v.Outcome = Better
 	case v.P <= Level && !v.Contrary && v.Effect.Low > none && v.More > v.Less:
 		v.Outcome = Worse
-	case v.alone > Level && in.Low >= none-Margin && in.High <= none+Margin:
+	case v.alone > Level && in.Low >= none-margin && in.High <= none+margin:
 		v.Outcome = Same
 	}
 }
@@ -190,8 +190,8 @@ func (v *ComparisonResult) none() float64 {
 	return 0
 }
 
-// NotWorse reports whether ours is sure not to be worse by more than [Margin]: it is not called
+// NotWorse reports whether ours is sure not to be worse by more than [margin]: it is not called
 // worse, and the interval of the typical difference ends below.
 func (v *ComparisonResult) NotWorse() bool {
-	return v.Outcome == Better || v.Outcome != Worse && v.Typical.High <= v.none()+Margin
+	return v.Outcome == Better || v.Outcome != Worse && v.Typical.High <= v.none()+margin
 }

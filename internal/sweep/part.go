@@ -108,7 +108,7 @@ func strict(text []byte, v any) error {
 
 func (p *Part) checkHead() error {
 	s := p.Shard
-	if s.Count < 1 || s.Count > MaxShards || s.Index < 1 || s.Index > s.Count {
+	if s.Count < 1 || s.Count > maxShards || s.Index < 1 || s.Index > s.Count {
 		return fmt.Errorf("there is no shard %s", s)
 	}
 	return p.Run.Check()

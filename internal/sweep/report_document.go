@@ -13,9 +13,9 @@ import (
 // The bounds of a page. What is beyond them is counted and said.
 const (
 	MaxListed = 20_000 // migrations that are listed one by one
-	MaxLeft   = 1_000  // VMs that stayed, and violations
-	// ReportMaxCombinations is how many settings of a sweep are compared.
-	ReportMaxCombinations = 1_000
+	maxLeft   = 1_000  // VMs that stayed, and violations
+	// reportMaxCombinations is how many settings of a sweep are compared.
+	reportMaxCombinations = 1_000
 	maxLinks              = 200 // links of each kind, the busiest
 	maxGroups             = 200 // rows of hosts in an Activity
 	maxWhy                = 400 // characters of one reason
@@ -89,9 +89,9 @@ type Migrations struct {
 func SweepReport(d *Document) *ReportDocument {
 	short := *d
 	short.Samples = []Sample{}
-	short.Combinations = d.Combinations[:min(ReportMaxCombinations, len(d.Combinations))]
+	short.Combinations = d.Combinations[:min(reportMaxCombinations, len(d.Combinations))]
 	short.Comparisons = slices.DeleteFunc(slices.Clone(d.Comparisons),
-		func(c Comparison) bool { return c.Combination >= ReportMaxCombinations })
+		func(c Comparison) bool { return c.Combination >= reportMaxCombinations })
 	r := &ReportDocument{Format: 1, Scenario: d.Run.Scenario, Seed: d.Run.Seed, Sweep: &short,
 		Combinations: len(d.Combinations), Hosts: []hypervisor.HostName{}}
 	for from := 0; from < len(d.Samples); {
@@ -99,7 +99,7 @@ func SweepReport(d *Document) *ReportDocument {
 		for to < len(d.Samples) && d.Samples[to].Combination == c {
 			to++
 		}
-		if f, known := fan(c, d.Samples[from:to]); known && c < ReportMaxCombinations {
+		if f, known := fan(c, d.Samples[from:to]); known && c < reportMaxCombinations {
 			r.Fans = append(r.Fans, f)
 		}
 		from = to
@@ -139,15 +139,15 @@ func reportSummarize(rows []row, result sim.Result, p plant) *ReportDocument {
 
 // cut shortens the lists of a result, evenly from their ends.
 func (d *ReportDocument) cut(result *sim.Result) {
-	room := MaxLeft
+	room := maxLeft
 	for i := range result.Evacuations {
 		e := &result.Evacuations[i]
 		d.Stayed += len(e.Left)
 		e.Left = e.Left[:min(room, len(e.Left))]
 		room -= len(e.Left)
 	}
-	result.Down = result.Down[:min(MaxLeft, len(result.Down))]
-	result.Violations = result.Violations[:min(MaxLeft, len(result.Violations))]
+	result.Down = result.Down[:min(maxLeft, len(result.Down))]
+	result.Violations = result.Violations[:min(maxLeft, len(result.Violations))]
 }
 
 // extent returns the time in which there were migrations, of a world that ended at whole.
@@ -176,7 +176,7 @@ func (n *row) end(now time.Duration) time.Duration {
 
 // newMigrations returns none. A column without places is an empty list in JSON, not null.
 func newMigrations() *Migrations {
-	return &Migrations{Outcomes: Outcomes(), Modes: []string{"pre-copy", "paused copy",
+	return &Migrations{Outcomes: outcomes(), Modes: []string{"pre-copy", "paused copy",
 		"post-copy"}, Reasons: []string{""}, VM: []string{}, Source: []int{}, Target: []int{},
 		Outcome: []MigrationOutcome{}, Mode: []int{}, Why: []int{}, Bytes: []int64{},
 		Downtime: []float64{}, Created: []int64{}, Pending: []int64{}, Scheduling: []int64{},

@@ -169,13 +169,13 @@ const (
 	Unfinished                  // it had not ended when the run did
 )
 
-// Outcomes lists the words for the outcomes, in order.
-func Outcomes() []string {
+// outcomes lists the words for the outcomes, in order.
+func outcomes() []string {
 	return []string{"succeeded", "memory lost", "failed", "aborted", "unfinished"}
 }
 
 // String returns the outcome's word.
-func (o MigrationOutcome) String() string { return Outcomes()[o] }
+func (o MigrationOutcome) String() string { return outcomes()[o] }
 
 // outcomeOf returns what [sim.Totals] counts a migration as.
 func outcomeOf(s *migration.State) MigrationOutcome {

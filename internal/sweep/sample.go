@@ -21,8 +21,8 @@ type Run struct {
 	Axes     Grid   `json:"axes"`
 }
 
-// MaxWorlds is how many worlds a run may have.
-const MaxWorlds = 1_000_000
+// maxWorlds is how many worlds a run may have.
+const maxWorlds = 1_000_000
 
 // Check refuses a run without samples, with an impossible grid, or with too many
 // worlds.
@@ -30,9 +30,9 @@ func (r *Run) Check() error {
 	if err := r.Axes.Check(); err != nil {
 		return err
 	}
-	if r.Samples < 1 || r.Samples > MaxWorlds/r.Axes.Size() {
+	if r.Samples < 1 || r.Samples > maxWorlds/r.Axes.Size() {
 		return fmt.Errorf("there must be 1 to %d samples, there are %d",
-			MaxWorlds/r.Axes.Size(), r.Samples)
+			maxWorlds/r.Axes.Size(), r.Samples)
 	}
 	return nil
 }

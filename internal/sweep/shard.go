@@ -13,27 +13,27 @@ type Shard struct {
 	Count int `json:"count"`
 }
 
-// JobIndex is the variable in which Kubernetes tells the pods of an indexed Job
+// jobIndex is the variable in which Kubernetes tells the pods of an indexed Job
 // which of them they are, from 0.
-const JobIndex = "JOB_COMPLETION_INDEX"
+const jobIndex = "JOB_COMPLETION_INDEX"
 
-// MaxShards is how many shards a run may have.
-const MaxShards = 100_000
+// maxShards is how many shards a run may have.
+const maxShards = 100_000
 
-// ParseShard reads I/N, as 1/8; job/N takes I from [JobIndex] in the environment.
+// ParseShard reads I/N, as 1/8; job/N takes I from [jobIndex] in the environment.
 func ParseShard(text string, getenv func(string) string) (Shard, error) {
 	index, count, _ := strings.Cut(text, "/")
 	n, err := strconv.Atoi(count)
-	if err != nil || n < 1 || n > MaxShards {
+	if err != nil || n < 1 || n > maxShards {
 		return Shard{}, fmt.Errorf("%q is no shard: write 1/8 to 8/8, or job/8 in an indexed Job",
 			text)
 	}
 	if index == "job" {
-		i, err := strconv.Atoi(getenv(JobIndex))
+		i, err := strconv.Atoi(getenv(jobIndex))
 		if err != nil || i < 0 || i >= n {
 			return Shard{}, fmt.Errorf("%s: %s is %q, not a number from 0 to %d: "+
 				"give the Job completionMode: Indexed and completions: %d",
-				text, JobIndex, getenv(JobIndex), n-1, n)
+				text, jobIndex, getenv(jobIndex), n-1, n)
 		}
 		return Shard{i + 1, n}, nil
 	}
@@ -44,14 +44,14 @@ func ParseShard(text string, getenv func(string) string) (Shard, error) {
 	return Shard{i, n}, nil
 }
 
-// Holds reports whether a world, numbered from 0, is the shard's.
-func (s Shard) Holds(world int) bool { return s.Count == 0 || world%s.Count == s.Index-1 }
+// holds reports whether a world, numbered from 0, is the shard's.
+func (s Shard) holds(world int) bool { return s.Count == 0 || world%s.Count == s.Index-1 }
 
 // Worlds lists the shard's worlds out of so many.
 func (s Shard) Worlds(all int) []int {
 	var worlds []int
 	for w := range all {
-		if s.Holds(w) {
+		if s.holds(w) {
 			worlds = append(worlds, w)
 		}
 	}

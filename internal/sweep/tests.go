@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// SignTest returns the chance that of less+more fair coins at least as many fall on one side:
+// signTest returns the chance that of less+more fair coins at least as many fall on one side:
 // twice the smaller tail of the binomial distribution, at most 1.
-func SignTest(less, more int) float64 {
+func signTest(less, more int) float64 {
 	tail := 0.0
 	for k := range min(less, more) + 1 {
 		tail += heads(less+more, k)
@@ -28,14 +28,14 @@ func heads(n, k int) float64 {
 // exactly is up to how many differences a signed-rank test is exact.
 const exactly = 150
 
-// SignedRank returns the chance of differences at least as lopsided as these if each were as
+// signedRank returns the chance of differences at least as lopsided as these if each were as
 // likely to have the other sign: Wilcoxon's signed-rank test, two-sided. Zeros are left out, and
 // equal ones share their ranks. Up to 150 differences it is exact, ties or not; beyond it is the
 // normal approximation, corrected for ties and continuity. Differences may be infinite; none may
 // be NaN.
 // Source: Wilcoxon, "Individual comparisons by ranking methods", 1945; for ties Streitberg and
 // Röhmel, "Exact distributions for permutation and rank tests", 1986.
-func SignedRank(differences []float64) float64 {
+func signedRank(differences []float64) float64 {
 	d := slices.DeleteFunc(slices.Clone(differences), func(x float64) bool { return x == 0 })
 	slices.SortFunc(d, func(a, b float64) int { return cmp.Compare(math.Abs(a), math.Abs(b)) })
 	if len(d) == 0 {
@@ -110,10 +110,10 @@ func exactRank(ranks []int, sum int) float64 {
 	return min(1, 2*min(below, above))
 }
 
-// Holm corrects chances for how many there are: rejecting what has at most 5 % rejects
+// holm corrects chances for how many there are: rejecting what has at most 5 % rejects
 // anything true with at most 5 %.
 // Source: Holm, "A simple sequentially rejective multiple test procedure", 1979.
-func Holm(chances []float64) []float64 {
+func holm(chances []float64) []float64 {
 	order := make([]int, len(chances))
 	for i := range order {
 		order[i] = i
@@ -127,10 +127,10 @@ func Holm(chances []float64) []float64 {
 	return corrected
 }
 
-// Confidence is how sure it is that the true number lies in an [Interval].
-const Confidence = 0.95
+// confidence is how sure it is that the true number lies in an [Interval].
+const confidence = 0.95
 
-// An Interval is a number that was measured, and where the true one lies with [Confidence].
+// An Interval is a number that was measured, and where the true one lies with [confidence].
 type Interval struct{ Value, Low, High float64 }
 
 // median returns the median of sorted values with the interval of order statistics, which holds
@@ -141,7 +141,7 @@ func median(sorted []float64) Interval {
 	in := Interval{middle(sorted), -none, none}
 	beyond := 0.0 // the chance that the true one is
 	for out := range n / 2 {
-		if beyond += heads(n, out); beyond > (1-Confidence)/2 {
+		if beyond += heads(n, out); beyond > (1-confidence)/2 {
 			break
 		}
 		in.Low, in.High = sorted[out], sorted[n-1-out]
@@ -165,9 +165,9 @@ func middle(sorted []float64) float64 {
 // Bootstrap", 1993, section 13.3 (1,000 or more for intervals).
 const resamples = 1000
 
-// Bootstrap returns the interval in which 95 % of the means of resampled differences lie. What
+// bootstrap returns the interval in which 95 % of the means of resampled differences lie. What
 // it draws is always the same. Without differences, or with one only, it is what they are.
-func Bootstrap(differences []float64) (low, high float64) {
+func bootstrap(differences []float64) (low, high float64) {
 	n := len(differences)
 	if n == 0 {
 		return 0, 0

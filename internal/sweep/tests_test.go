@@ -22,7 +22,7 @@ func TestTheSignTestIsExact(t *testing.T) {
 			}
 			all := new(big.Int).Lsh(big.NewInt(1), uint(n))
 			want, _ := new(big.Rat).SetFrac(tail.Lsh(tail, 1), all).Float64()
-			if got := SignTest(less, n-less); math.Abs(got-min(1, want)) > 1e-9 {
+			if got := signTest(less, n-less); math.Abs(got-min(1, want)) > 1e-9 {
 				t.Errorf("SignTest(%d, %d) = %v, want %v", less, n-less, got, min(1, want))
 			}
 		}
@@ -45,7 +45,7 @@ func TestTheBootstrapIsThatOfAllResamples(t *testing.T) {
 			}
 			means = append(means, sum/float64(n))
 		}
-		low, high := Bootstrap(differences)
+		low, high := bootstrap(differences)
 		below, above, outside := 0, 0, 0
 		for _, m := range means {
 			if m < low {
@@ -65,7 +65,7 @@ func TestTheBootstrapIsThatOfAllResamples(t *testing.T) {
 				above, len(means))
 		}
 	}
-	if low, high := Bootstrap([]float64{2, 2, 2}); low != 2 || high != 2 {
+	if low, high := bootstrap([]float64{2, 2, 2}); low != 2 || high != 2 {
 		t.Errorf("what is certain has the interval [%v, %v]", low, high)
 	}
 }
@@ -89,7 +89,7 @@ func TestTheSignedRankTestIsTheKnownOne(t *testing.T) {
 		{"nothing", nil, 1},
 		{"zeros say nothing", append([]float64{0, 0}, maize...), 0.041259765625},
 	} {
-		if got := SignedRank(test.differences); math.Abs(got-test.want) > 1e-12 {
+		if got := signedRank(test.differences); math.Abs(got-test.want) > 1e-12 {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}
@@ -102,7 +102,7 @@ func TestTheSignedRankTestCountsAllSigns(t *testing.T) {
 		number := rapid.SampledFrom([]float64{0, 1, -1, 2, -2, 2.5, -7, 9, math.Inf(1),
 			math.Inf(-1)})
 		d := rapid.SliceOfN(number, 1, 9).Draw(t, "differences")
-		if got, want := SignedRank(d), signedRankByHand(d); math.Abs(got-want) > 1e-9 {
+		if got, want := signedRank(d), signedRankByHand(d); math.Abs(got-want) > 1e-9 {
 			t.Fatalf("%v: %v, want %v", d, got, want)
 		}
 	})
@@ -173,7 +173,7 @@ func TestTheApproximationIsClose(t *testing.T) {
 					positive += r
 				}
 			}
-			got, want := SignedRank(d), exactRank(ranks, positive)
+			got, want := signedRank(d), exactRank(ranks, positive)
 			if math.Abs(got-want) > 0.01 {
 				t.Errorf("up to %d, shifted by %d: %v, exactly %v", most, shift, got, want)
 			}
@@ -206,7 +206,7 @@ func TestTheMedianHasTheTabulatedInterval(t *testing.T) {
 
 // R: p.adjust(c(0.01, 0.04, 0.03, 0.02, 0.9), "holm").
 func TestHolm(t *testing.T) {
-	got := Holm([]float64{0.01, 0.04, 0.03, 0.02, 0.9})
+	got := holm([]float64{0.01, 0.04, 0.03, 0.02, 0.9})
 	want := []float64{0.05, 0.09, 0.09, 0.08, 0.9}
 	for i := range got {
 		got[i] = math.Round(got[i]*1e9) / 1e9

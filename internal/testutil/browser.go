@@ -149,8 +149,8 @@ type Screen struct {
 	Scheme        string // "light" or "dark"
 }
 
-// SettleTime is long enough for a page to be drawn again.
-const SettleTime = 500 * time.Millisecond
+// settleTime is long enough for a page to be drawn again.
+const settleTime = 500 * time.Millisecond
 
 // The screens that pages are tested on.
 var (
@@ -231,7 +231,7 @@ func (p *Tab) ClickAt(x, y float64) { p.Helper(); p.do("click-at", number(x), nu
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // Settle waits until the page is drawn again.
-func (p *Tab) Settle() { time.Sleep(SettleTime) }
+func (p *Tab) Settle() { time.Sleep(settleTime) }
 
 // Picture returns a picture of the whole page, a PNG.
 func (p *Tab) Picture(s Screen) []byte {

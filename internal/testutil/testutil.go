@@ -29,7 +29,7 @@ import (
 // The environment variables that tests read.
 const (
 	LongKey     = "GODWIT_LONG"          // not empty: the long tier
-	RaceKey     = "GODWIT_RACE"          // not empty: Unraced skips nothing
+	raceKey     = "GODWIT_RACE"          // not empty: Unraced skips nothing
 	PatienceKey = "GODWIT_TEST_PATIENCE" // the factor of every limit, from 0.1 to 1000
 )
 
@@ -66,7 +66,7 @@ func Long(t testing.TB) {
 // race detector, and the long tier runs it with.
 func Unraced(t testing.TB) {
 	t.Helper()
-	if Raced && os.Getenv(RaceKey) == "" {
+	if Raced && os.Getenv(raceKey) == "" {
 		t.Skip("it runs without the race detector, and with it in the long tier")
 	}
 }

@@ -112,7 +112,7 @@ func (w *Want) Satisfied(all []*Aggregate) bool {
 	for _, a := range all {
 		values := a.Values[w.Key]
 		for i := range values {
-			if w.Match(&values[i]) {
+			if w.match(&values[i]) {
 				return true
 			}
 		}
@@ -139,11 +139,11 @@ func admits(all []*Aggregate, tenant string) bool {
 // Source: Nova scheduler/filters/extra_specs_ops.py (match).
 func matchAggregate(value, text string) bool {
 	w, v := want("", text), valueOf(value)
-	return w.Match(&v)
+	return w.match(&v)
 }
 
 // MatchAggregate is [matchAggregate] for what was read before.
-func (w *Want) Match(v *Value) bool {
+func (w *Want) match(v *Value) bool {
 	switch w.op {
 	case "<or>":
 		return oneOf(v.Text, w.words)

@@ -167,7 +167,7 @@ func explainBusy(_ *VM, h *Host, _ options) (need, have string) {
 // Source: Nova virt/libvirt/driver.py (check_can_live_migrate_source: InvalidLocalStorage,
 // InvalidSharedStorage).
 func localDisksStay(vm *VM, h *Host, o options) bool {
-	return vm.Disk > 0 && o.Live() && h.Facts != nil && h.Facts.Abilities != 0 &&
+	return vm.Disk > 0 && o.live() && h.Facts != nil && h.Facts.Abilities != 0 &&
 		!h.Facts.Abilities.Has(hypervisor.CanCopyStorage)
 }
 

@@ -22,13 +22,13 @@ var idle = map[string]func(*VM, options) bool{
 		return len(vm.Constraints.Platform.CPUFeatures) == 0
 	},
 	"cpu-older": func(vm *VM, o options) bool {
-		return cpuOf(o.From()) == nil || vm.Constraints.Platform.CPUModel != "" || !o.Live()
+		return cpuOf(o.From()) == nil || vm.Constraints.Platform.CPUModel != "" || !o.live()
 	},
 	"cpu-vendor": func(vm *VM, o options) bool {
-		return !o.Live() || vendorOf(o.From()) == ""
+		return !o.live() || vendorOf(o.From()) == ""
 	},
 	"cpu-exact": func(vm *VM, o options) bool {
-		return !vm.Constraints.Platform.CPUExact || !o.Live() || cpuOf(o.From()) == nil
+		return !vm.Constraints.Platform.CPUExact || !o.live() || cpuOf(o.From()) == nil
 	},
 	"networks": func(vm *VM, _ options) bool {
 		return len(vm.Constraints.Networks) == 0

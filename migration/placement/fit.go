@@ -286,9 +286,9 @@ func (u *CellUse) add(s Seat, sign int64) {
 
 func (u *CellUse) none() bool { return len(u.Pinned) == 0 && u.Memory == 0 && len(u.Pages) == 0 }
 
-// Describe says what a asks for: "2 parts, 4 CPUs and 8GiB the largest,
+// describe says what a asks for: "2 parts, 4 CPUs and 8GiB the largest,
 // dedicated (require), in 1GiB pages".
-func (a *TopologyRequest) Describe(whole Part) string {
+func (a *TopologyRequest) describe(whole Part) string {
 	most := a.part(0, whole)
 	for i := range a.Parts {
 		most.CPUs = max(most.CPUs, a.Parts[i].CPUs)
@@ -310,9 +310,9 @@ func (a *TopologyRequest) Describe(whole Part) string {
 	return text
 }
 
-// Left says what is left of each cell for a VM with layout a: "cell 0: 2 CPUs
+// left says what is left of each cell for a VM with layout a: "cell 0: 2 CPUs
 // and 4GiB; cell 1: 8 CPUs and 0B".
-func (a *TopologyRequest) Left(cells []Cell, use []CellUse) string {
+func (a *TopologyRequest) left(cells []Cell, use []CellUse) string {
 	if len(cells) == 0 {
 		return "no known cells"
 	}

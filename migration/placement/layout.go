@@ -28,7 +28,7 @@ func hugepagesLack(vm *VM, h *Host, _ options) bool {
 }
 
 func freePages(a *TopologyRequest, h *Host) int64 {
-	free, cells, use := int64(0), cellsOf(h), h.UsedCells()
+	free, cells, use := int64(0), cellsOf(h), h.usedCells()
 	for i := range cells {
 		none := CellUse{}
 		u := &none
@@ -51,10 +51,10 @@ func explainHugepages(vm *VM, h *Host, _ options) (string, string) {
 // Source: Nova scheduler/filters/numa_topology_filter.py (host_passes).
 func topologyFails(vm *VM, h *Host, _ options) bool {
 	a := vm.Constraints.Topology
-	return a != nil && !fitsTopology(a, vm.Whole(), cellsOf(h), h.UsedCells())
+	return a != nil && !fitsTopology(a, vm.Whole(), cellsOf(h), h.usedCells())
 }
 
 func explainTopology(vm *VM, h *Host, _ options) (string, string) {
 	a := vm.Constraints.Topology
-	return a.Describe(vm.Whole()), a.Left(cellsOf(h), h.UsedCells())
+	return a.describe(vm.Whole()), a.left(cellsOf(h), h.usedCells())
 }

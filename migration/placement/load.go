@@ -35,8 +35,8 @@ func (h *Host) HasVM(id hypervisor.VMID) (has, known bool) {
 	return has, true
 }
 
-// UsedCells returns what is taken of the host's cells.
-func (h *Host) UsedCells() []CellUse {
+// usedCells returns what is taken of the host's cells.
+func (h *Host) usedCells() []CellUse {
 	if h.Load == nil {
 		return nil
 	}

@@ -47,7 +47,7 @@ func CompareHosts(vm *VM, source hypervisor.HostName, hosts []Host) *Move {
 }
 
 func (m *Move) count(r *GroupRule, host *Host, source hypervisor.HostName, counted bool) {
-	n := host.Others(r.Group, source)
+	n := host.others(r.Group, source)
 	if n == 0 {
 		return
 	}
@@ -70,9 +70,9 @@ func earlier(rules []GroupRule, group string) bool {
 	return false
 }
 
-// Others returns how many members of a group are on the host, or on their way,
+// others returns how many members of a group are on the host, or on their way,
 // besides the VM itself, which the books count on its source.
-func (h *Host) Others(group string, source hypervisor.HostName) int {
+func (h *Host) others(group string, source hypervisor.HostName) int {
 	n := h.Groups[group]
 	if h.Name == source && source != "" {
 		n--
@@ -80,11 +80,11 @@ func (h *Host) Others(group string, source hypervisor.HostName) int {
 	return max(0, n)
 }
 
-// Live reports whether the VM moves while it runs, as far as is known.
-func (o Options) Live() bool { return o.Move == nil || !o.Move.Rebuild }
+// live reports whether the VM moves while it runs, as far as is known.
+func (o Options) live() bool { return o.Move == nil || !o.Move.Rebuild }
 
-// Asked returns what vm asks of aggregates.
-func (o Options) Asked(vm *VM) []Want {
+// asked returns what vm asks of aggregates.
+func (o Options) asked(vm *VM) []Want {
 	if o.Move != nil || len(vm.Constraints.Specs) == 0 {
 		return o.Move.wants()
 	}

@@ -34,7 +34,7 @@ func archDiffers(vm *VM, h *Host, o options) bool {
 }
 
 func wantedArch(vm *VM, o options) string {
-	if want := vm.Constraints.Platform.Arch; want != "" || !o.Live() {
+	if want := vm.Constraints.Platform.Arch; want != "" || !o.live() {
 		return want
 	}
 	return archOf(o.From())
@@ -120,7 +120,7 @@ func explainFeatures(vm *VM, h *Host, _ options) (string, string) {
 func cpuOlder(vm *VM, h *Host, o options) bool {
 	from, to := cpuOf(o.From()), cpuOf(h.Facts)
 	if from == to || from == nil || to == nil || vm.Constraints.Platform.CPUModel != "" ||
-		!o.Live() || len(from.Features) == 0 || len(to.Features) == 0 {
+		!o.live() || len(from.Features) == 0 || len(to.Features) == 0 {
 		return false
 	}
 	return missingFeature(from.Features, to.Features) >= 0
@@ -164,7 +164,7 @@ func vendorOf(f *Facts) string {
 // cpu-vendor.node.kubevirt.io is added to the target's selector).
 func vendorDiffers(_ *VM, h *Host, o options) bool {
 	from, to := vendorOf(o.From()), vendorOf(h.Facts)
-	return o.Live() && from != "" && to != "" && from != to
+	return o.live() && from != "" && to != "" && from != to
 }
 
 func explainVendor(_ *VM, h *Host, o options) (need, have string) {
@@ -178,7 +178,7 @@ func explainVendor(_ *VM, h *Host, o options) (need, have string) {
 // hardware, microcode and software).
 func cpuDiffers(vm *VM, h *Host, o options) bool {
 	from, to := cpuOf(o.From()), cpuOf(h.Facts)
-	if !vm.Constraints.Platform.CPUExact || from == to || from == nil || to == nil || !o.Live() ||
+	if !vm.Constraints.Platform.CPUExact || from == to || from == nil || to == nil || !o.live() ||
 		len(from.Features) == 0 || len(to.Features) == 0 {
 		return false
 	}
@@ -224,7 +224,7 @@ func hypervisorDiffers(vm *VM, h *Host, o options) bool {
 		return have != want
 	}
 	from := softwareOf(o.From()).Kind
-	return o.Live() && from != "" && have != "" && from != have
+	return o.live() && from != "" && have != "" && from != have
 }
 
 func explainHypervisor(vm *VM, h *Host, o options) (string, string) {
@@ -242,12 +242,12 @@ func hypervisorOlder(vm *VM, h *Host, o options) bool {
 		return true
 	}
 	from := softwareOf(o.From())
-	return o.Live() && from.Kind == have.Kind && have.Version != 0 && from.Version > have.Version
+	return o.live() && from.Kind == have.Kind && have.Version != 0 && from.Version > have.Version
 }
 
 func explainVersion(vm *VM, h *Host, o options) (need, have string) {
 	want := vm.Constraints.Platform.MinVersion
-	if o.Live() {
+	if o.live() {
 		want = max(want, softwareOf(o.From()).Version)
 	}
 	have = "unknown"
@@ -328,7 +328,7 @@ func explainDevices(vm *VM, h *Host, _ options) (string, string) {
 // KubeVirt v1.9.0 virt-handler/vm.go (isMigratable: host devices).
 func devicesStay(vm *VM, _ *Host, o options) bool {
 	for i := range vm.Constraints.Devices {
-		if d := &vm.Constraints.Devices[i]; d.Stays && d.Count > 0 && o.Live() {
+		if d := &vm.Constraints.Devices[i]; d.Stays && d.Count > 0 && o.live() {
 			return true
 		}
 	}

@@ -35,7 +35,7 @@ func aggregatesOf(h *Host) []*Aggregate {
 // not there.
 // Source: Nova scheduler/filters/aggregate_instance_extra_specs.py (host_passes).
 func specsFail(vm *VM, h *Host, o options) bool {
-	wants := o.Asked(vm)
+	wants := o.asked(vm)
 	for i := range wants {
 		if !wants[i].Satisfied(aggregatesOf(h)) {
 			return true
@@ -47,7 +47,7 @@ func specsFail(vm *VM, h *Host, o options) bool {
 func explainSpecs(vm *VM, h *Host, o options) (need, have string) {
 	var needs, haves []string
 	all := aggregatesOf(h)
-	for _, want := range o.Asked(vm) {
+	for _, want := range o.asked(vm) {
 		if want.Satisfied(all) {
 			continue
 		}
@@ -158,7 +158,7 @@ func apartFromGroup(r *GroupRule, h *Host, o options) bool {
 // on the host itself; known is false for a host whose domain is not known.
 func together(r *GroupRule, h *Host, o options) (n int, known bool) {
 	if r.Domain == "" {
-		return h.Others(r.Group, o.Source), true
+		return h.others(r.Group, o.Source), true
 	}
 	value, known := h.Labels[r.Domain]
 	if !known || o.Move == nil {

@@ -105,7 +105,7 @@ func members(
 		if value, ok := h.Labels[r.Domain]; r.Domain != "" && ok && o.Move != nil {
 			n += o.Move.Domains[Domain{Group: r.Group, Label: r.Domain, Value: value}]
 		} else if r.Domain == "" {
-			n += h.Others(r.Group, o.Source)
+			n += h.others(r.Group, o.Source)
 		}
 	}
 	return float64(n)

@@ -207,7 +207,7 @@ func (c *Comparison) Of(measure string) (v ComparisonResult, known bool) {
 }
 
 // NotWorse returns an error that says in which of the measures ours is worse than theirs, or
-// may be by more than [sweep.Margin]; nil when it is in none.
+// may be by more than [sweep.margin]; nil when it is in none.
 func (c *Comparison) NotWorse(measures ...string) error {
 	return c.demand("not worse", measures, func(v *sweep.ComparisonResult) bool { return v.NotWorse() })
 }
