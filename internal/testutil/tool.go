@@ -27,7 +27,7 @@ type Tool struct {
 // Build returns the path of the program. It is built once for each state of its module and kept in
 // the user's cache: the first call compiles, and downloads modules that are missing.
 func (tool Tool) Build() (path string, err error) {
-	folder, err := tool.folder()
+	folder, err := ModuleAbove(tool.Module)
 	if err != nil {
 		return "", err
 	}
@@ -35,11 +35,30 @@ func (tool Tool) Build() (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	cache, err := os.UserCacheDir()
+	program := filepath.Base(tool.Package)
+	dir, err := Cached(filepath.Base(tool.Module)+"-"+key, func(dir string) error {
+		return Once(filepath.Join(dir, program), func(to string) error {
+			c := exec.Command("go", "build", "-o", to, tool.Package)
+			c.Dir = folder
+			if out, err := c.CombinedOutput(); err != nil {
+				return fmt.Errorf("build %s in %s: %w\n%s", tool.Package, folder, err, out)
+			}
+			return nil
+		})
+	})
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(cache, "godwit", filepath.Base(tool.Module)+"-"+key)
+	return filepath.Join(dir, program), nil
+}
+
+// Cached returns a folder of the user's cache, once fill has made what is missing in it. Other
+// processes that call it wait meanwhile.
+func Cached(name string, fill func(dir string) error) (dir string, err error) {
+	dir, err = cacheFolder(name)
+	if err != nil {
+		return "", err
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
@@ -48,28 +67,36 @@ func (tool Tool) Build() (path string, err error) {
 		return "", err
 	}
 	defer unlock()
-	path = filepath.Join(dir, filepath.Base(tool.Package))
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
-	}
-	c := exec.Command("go", "build", "-o", path+".new", tool.Package)
-	c.Dir = folder
-	if out, err := c.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s in %s: %w\n%s", tool.Package, folder, err, out)
-	}
-	return path, os.Rename(path+".new", path)
+	return dir, fill(dir)
 }
 
-// folder finds the module above the working folder, which is that of the test.
-func (tool Tool) folder() (string, error) {
+// Once makes a file, unless it is there: whole or not at all.
+func Once(path string, make func(to string) error) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	if err := make(path + ".new"); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// cacheFolder returns a folder of the user's cache. make setup and the scripts of tests use the same one.
+func cacheFolder(parts ...string) (string, error) {
+	cache, err := os.UserCacheDir()
+	return filepath.Join(append([]string{cache, "godwit"}, parts...)...), err
+}
+
+// ModuleAbove finds the folder of a module above the working folder, which is that of the test.
+func ModuleAbove(module string) (string, error) {
 	dir, err := os.Getwd()
 	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		folder := filepath.Join(dir, tool.Module)
+		folder := filepath.Join(dir, module)
 		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
 			return folder, nil
 		}
 	}
-	return "", errors.Join(err, fmt.Errorf("no module %s above this test", tool.Module))
+	return "", errors.Join(err, fmt.Errorf("no module %s above this test", module))
 }
 
 // stateOf returns a short hash of what the programs of a module are built from.
@@ -115,9 +142,7 @@ func Installed(t testing.TB, program, debian string) string {
 	if path, err := exec.LookPath(program); err == nil {
 		return path
 	}
-	cache, err := os.UserCacheDir()
-	if err == nil {
-		path := filepath.Join(cache, "godwit", "debian", "usr", "bin", program)
+	if path, err := cacheFolder("debian", "usr", "bin", program); err == nil {
 		if _, err := os.Stat(path); err == nil {
 			return path
 		}

@@ -17,7 +17,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
@@ -105,7 +104,7 @@ func Start(t testing.TB, resources ...string) *Server {
 
 // Build builds the programs, unless the cache has them, and returns their folder.
 func (k *Kit) Build() (string, error) {
-	modules, err := folder(k.module)
+	modules, err := testutil.ModuleAbove(filepath.Join("tools", k.module))
 	if err != nil {
 		return "", err
 	}
@@ -113,47 +112,30 @@ func (k *Kit) Build() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
 	key := sha256.Sum256(append(sums, runtime.Version()...))
-	dir := filepath.Join(cache, "godwit", k.module+"-"+hex.EncodeToString(key[:6]))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	unlock, err := lock(filepath.Join(dir, "lock"))
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
+	return testutil.Cached(k.module+"-"+hex.EncodeToString(key[:6]), func(dir string) error { return k.fill(dir, modules) })
+}
+
+// fill builds the programs that are missing in a folder, and lets the last print the output.
+func (k *Kit) fill(dir, modules string) error {
 	for _, p := range k.programs {
-		err := once(filepath.Join(dir, p.name), func(to string) error { return run(modules, nil, "go", "build", "-o", to, p.path) })
+		err := testutil.Once(filepath.Join(dir, p.name), func(to string) error {
+			return run(modules, nil, "go", "build", "-o", to, p.path)
+		})
 		if err != nil {
-			return "", err
+			return err
 		}
 	}
 	if k.output == "" {
-		return dir, nil
+		return nil
 	}
-	return dir, once(filepath.Join(dir, k.output), func(to string) error {
+	return testutil.Once(filepath.Join(dir, k.output), func(to string) error {
 		f, err := os.Create(to)
 		if err != nil {
 			return err
 		}
 		return errors.Join(run(dir, f, filepath.Join(dir, k.programs[len(k.programs)-1].name)), f.Close())
 	})
-}
-
-// once makes a file, unless it is there: whole or not at all.
-func once(path string, make func(to string) error) error {
-	if _, err := os.Stat(path); err == nil {
-		return nil
-	}
-	if err := make(path + ".new"); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
 }
 
 // run runs a program in a folder. Its error has what it said.
@@ -181,28 +163,4 @@ func (s *Server) audit(t testing.TB) {
 	}
 	s.AuditLog = filepath.Join(dir, "audit.log")
 	s.ControlPlane.GetAPIServer().Configure().Set("audit-policy-file", policy).Set("audit-log-path", s.AuditLog)
-}
-
-// lock waits until no other process builds.
-func lock(path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
-	}
-	return func() { f.Close() }, nil
-}
-
-// folder returns the folder of a module that pins programs.
-func folder(module string) (string, error) {
-	dir, err := os.Getwd()
-	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		modules := filepath.Join(dir, "tools", module)
-		if _, err := os.Stat(filepath.Join(modules, "go.mod")); err == nil {
-			return modules, nil
-		}
-	}
-	return "", errors.Join(err, fmt.Errorf("no folder tools/%s above this test", module))
 }
