@@ -159,7 +159,10 @@ func (v *cache) learnPace(old, h *store.Host) {
 	}
 	if h.DrainPace != nil && (old.DrainPace == nil || *old.DrainPace != *h.DrainPace) {
 		v.capacityFreed = true
-		v.queue.Reorder(name)
+		v.queue.Freed(name)
+		if h.DrainPace.LongestFirst && (old.DrainPace == nil || !old.DrainPace.LongestFirst) {
+			v.queue.Reorder(name)
+		}
 	}
 	if h.DrainBy != nil && (old.DrainBy == nil || *old.DrainBy != *h.DrainBy) {
 		v.late.Add(name)

@@ -38,6 +38,9 @@ func (b *reservations) WhyAnew(r *placement.Request) []placement.Reason {
 	return without(together(b.Refusals(&anywhere)), r.Source)
 }
 
+// GoBy has a queue order those who wait for a source.
+func (q *queue[T]) GoBy(longer func(T) hypervisor.Bytes) { q.longer = longer }
+
 type (
 	Drain              = drainEntry
 	DrainScheduler     = drainScheduler

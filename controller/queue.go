@@ -94,6 +94,14 @@ func (q *queue[T]) Reorder(source hypervisor.HostName) {
 			l.push(f, q.length(f))
 		}
 	}
+	for _, line := range []*priorityQueue[T]{&q.inLine, &q.behind} { // without who was the first
+		old, *line = *line, priorityQueue[T]{}
+		for old.Len() > 0 {
+			if f := old.Pop(); f.Entry().waits() && !waits(f, source) {
+				line.Push(f)
+			}
+		}
+	}
 	q.Freed(source)
 }
 

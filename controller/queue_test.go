@@ -126,6 +126,40 @@ func TestTheQueueGivesTheBestWhoseSourceMaySend(t *testing.T) {
 	})
 }
 
+// TestASourceIsReordered: worked by hand. The longest go first there, behind those of a higher priority; a migration that waits for
+// another source keeps its place.
+func TestASourceIsReordered(t *testing.T) {
+	var q controller.Queue[*migrationEntry]
+	late, lengths := false, map[migration.ID]hypervisor.Bytes{"a": 1, "b": 3, "c": 2, "x": 9, "y": 1}
+	q.GoBy(func(f *migrationEntry) hypervisor.Bytes {
+		if late && f.spec.ID < "x" {
+			return lengths[f.spec.ID]
+		}
+		return 0
+	})
+	for i, id := range []migration.ID{"a", "x", "b", "c", "y", "urgent"} {
+		f := &migrationEntry{spec: migration.Spec{ID: id, Created: time.Unix(int64(i), 0)}}
+		host := hypervisor.HostName("n1")
+		if id >= "x" {
+			host = "n2"
+		}
+		if id == "urgent" {
+			f.spec.Priority = 50
+		}
+		q.Add(f, host)
+	}
+	late = true
+	q.Reorder("n1")
+	q.Reorder("n3") // for which none waits
+	var got []migration.ID
+	for f := q.Take(refusalGroup{}.link); f != nil; f = q.Take(refusalGroup{}.link) {
+		got = append(got, f.spec.ID)
+	}
+	if want := []migration.ID{"urgent", "x", "b", "c", "a", "y"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func nameOf(f *migrationEntry) migration.ID {
 	if f == nil {
 		return "none"

@@ -36,6 +36,7 @@ func (d drainPage) print(out io.Writer) error {
 	if len(d.ShutDown) > 0 {
 		fmt.Fprintf(out, "\nShut down, because they cannot be migrated: %s\n", words.List(short(d.ShutDown)))
 	}
+	d.writes(out)
 	d.remedies(out)
 	d.left(out)
 	d.times(out)
@@ -46,6 +47,25 @@ func (d drainPage) print(out io.Writer) error {
 		fmt.Fprintln(out, "\nVIOLATED:", v)
 	}
 	return nil
+}
+
+// writes says of each VM where it is known from how fast its guest writes, where a file does not say it.
+func (d drainPage) writes(out io.Writer) {
+	rows := 0
+	for _, m := range slices.Concat(d.Waves...) {
+		if m.DirtyFrom == "" {
+			continue
+		}
+		if rows++; rows == 1 {
+			fmt.Fprintln(out)
+		}
+		if rows <= mostRows {
+			fmt.Fprintf(out, "%s writes %v: %s\n", sim.Short(m.VM), m.DirtyRate, m.DirtyFrom)
+		}
+	}
+	if rows > mostRows {
+		fmt.Fprintf(out, "… and %d more; --json lists them all\n", rows-mostRows)
+	}
 }
 
 func (d drainPage) head() string {

@@ -100,7 +100,7 @@ func writes(vms, measured int, oldest time.Duration) string {
 	const help = " servers; --workloads FILE says what was measured, or agents measure it (godwit agent --measure-dirty-rate 1h)"
 	switch age := words.Span(oldest.Seconds()) + " ago or later"; {
 	case measured == 0:
-		return "what guests write is not in the store: they are taken for " + guess + help
+		return "what guests write is not in a store: they are taken for " + guess + help
 	case measured == vms:
 		return "what guests write was measured by their agents, " + age
 	default:

@@ -51,7 +51,7 @@ func TestAPlanOfAStoreTakesWhatWasMeasured(t *testing.T) {
 		want  string
 	}{{f, "what 2 of 3 guests write was measured by their agents, 2h00m ago or later; the others are taken for web servers"},
 		{fleet(vm("b", day)), "what guests write was measured by their agents, 30m00s ago or later"},
-		{fleet(vm("c", nil)), "what guests write is not in the store: they are taken for web servers; --workloads FILE"}} {
+		{fleet(vm("c", nil)), "what guests write is not in a store: they are taken for web servers; --workloads FILE"}} {
 		if got := tt.fleet.Warnings[0].Message; !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%q, want %q…", got, tt.want)
 		}
