@@ -8,7 +8,7 @@ import (
 
 // Every command that these pages show is run by their scripts, with whatever is added to it.
 func TestTheCommandsOfPagesAreRun(t *testing.T) {
-	for page, by := range map[string]string{"vms": "vm-life", "audit": "seal"} {
+	for page, by := range map[string]string{"vms": "vm-life", "audit": "seal", "failed-migrations": "cluster"} {
 		script := read(t, "testdata/script/"+by+".txtar")
 		found := 0
 		for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(

@@ -11,7 +11,7 @@ import (
 
 const explainVMHelp = `Explain why a VM is where it is: the results of its migrations, with every
 reason, and what a controller would decide now. The command changes nothing. If the controller has
-a configuration file, name it with --config.
+a configuration file, name it with --config. docs/failed-migrations.md says what the reasons mean.
 
 For a fleet that a file describes, without a store: godwit explain destination explains a placement,
 godwit explain policy which migration policy a VM gets.`
