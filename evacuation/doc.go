@@ -18,12 +18,14 @@
 //     given order: the first shall be the oldest;
 //  4. ask again when something changed, and at the latest after Again.
 //
-// The package agent nothing, retries nothing and knows no target: phases and
+// The package moves nothing, retries nothing and knows no target: phases and
 // back-off belong to package migration, targets to package placement.
 //
 // In code (the example of [Plan] runs):
 //
-//	d := evacuation.Plan(params, host, vms, evacuation.Load{})
+//	drain := placement.Taint{Key: evacuation.DefaultDrainKey, Effect: placement.NoSchedule}
+//	host := evacuation.Host{Name: "n1", Taints: []placement.Taint{drain}}
+//	d := evacuation.Plan(evacuation.Params{}, host, vms, evacuation.Load{})
 //	for _, c := range d.Create {
 //		create(c.VM, c.Priority) // in this order
 //	}

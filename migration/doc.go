@@ -14,6 +14,22 @@
 // Any of the three may be lost to a crash: actions follow from what the observation lacks, so a
 // lost action is asked for again, and every action may be repeated.
 //
+// # What each phase waits for
+//
+// A [Decision] that changes nothing waits for news, which the next [Observation] has to bring:
+//
+//	phase            asks for       goes on when the observation says
+//	---------------  -------------  ----------------------------------------------------
+//	Unset            -              nothing is needed
+//	Pending          CreateTarget   Gate is Open, and then: Target.Exists
+//	Scheduling       -              Target.Ready
+//	Scheduled        HandOff        Ownership is ClaimedBySelf, and Report.TargetNamed
+//	PreparingTarget  -              Report.TargetNamed and Report.Address
+//	TargetReady      -              Report.Started; Report.Began goes before
+//	Running          TellTarget     Report.Completed; Report.Failed ends it the other way
+//
+// The example "withoutHosts" of [Config.Step] walks through all of them.
+//
 // # What ends a migration
 //
 // Until the source has announced that it begins ([Report.Began]) a migration may fail at any

@@ -97,3 +97,51 @@ func ExampleDecision() {
 	// Failed by overdue
 	// overdue FailedMigration true
 }
+
+// A caller that has no hosts: each action takes effect before the next look, and the reports of
+// source and target are made up. What is printed is the whole life of a migration.
+func ExampleConfig_Step_withoutHosts() {
+	config := migration.Config{}.Complete()
+	at := time.Date(2026, 3, 20, 8, 0, 0, 0, time.UTC)
+	spec := migration.Spec{ID: "move-web", VM: "web", Created: at}
+	state := migration.State{Source: "n1"}
+	seen := migration.Observation{Now: at, VM: migration.VMStatus{Exists: true, Running: true},
+		Running: true, Instances: 1, Gate: migration.Open}
+	for !state.Phase.Final() {
+		d := config.Step(&spec, &state, &seen)
+		state = d.State // store it before the actions
+		fmt.Println(state.Phase, d.Actions)
+		for action := range d.Actions.All() {
+			switch action {
+			case migration.CreateTarget:
+				state.Target = "n2" // package placement says which
+				seen.Target = migration.Instance{Exists: true, Ready: true, Created: seen.Now}
+			case migration.HandOff:
+				seen.Ownership = migration.ClaimedBySelf
+			case migration.TellTarget:
+				seen.Target.Told = true
+			}
+		}
+		switch r := &seen.Report; state.Phase { // what the hosts have done meanwhile
+		case migration.Scheduled:
+			r.TargetNamed = true
+		case migration.PreparingTarget:
+			r.Address = true
+		case migration.TargetReady:
+			r.Began, r.Started = true, true
+		case migration.Running:
+			r.Arrived, r.Completed = true, true
+		}
+		seen.Now = seen.Now.Add(time.Second)
+	}
+	// Output:
+	// Pending none
+	// Pending createTarget
+	// Scheduling none
+	// Scheduled none
+	// Scheduled handOff
+	// PreparingTarget none
+	// TargetReady none
+	// Running none
+	// Succeeded tellTarget
+}

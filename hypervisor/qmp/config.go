@@ -73,7 +73,7 @@ type Config struct {
 	Advertise func(address string) string
 	// Monitor makes the connection to the monitor of a QEMU at a unix socket.
 	// What it cannot do, such as out-of-band commands, the Host cannot do with it.
-	// Default: package monitor's.
+	// Default: one that dials the socket.
 	Monitor func(socket string) (qmp.Monitor, error)
 	// Args are added to every QEMU's arguments.
 	Args []string

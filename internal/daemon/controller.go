@@ -35,7 +35,7 @@ type Controller struct {
 	Alone bool
 	// Patience is how long another leader must be silent. Default: lease's.
 	Patience time.Duration
-	// Page is where the page for operators is served: see Listen, and package page. Default:
+	// Page is where the page for operators is served: see Listen, and package overview. Default:
 	// nowhere.
 	Page string
 	Dependencies

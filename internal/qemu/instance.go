@@ -23,7 +23,7 @@ type Launcher struct {
 	Timeout  time.Duration                            // how long a QEMU may take to answer
 	TLS      *TLS                                     // how to encrypt; nil is not at all
 	Passed   bool                                     // QEMU is given connections, and makes none
-	Monitor  func(socket string) (qmp.Monitor, error) // nil is package monitor's
+	Monitor  func(socket string) (qmp.Monitor, error) // nil is Dial's
 	Args     []string                                 // added to those of every QEMU
 	// Dir and Disks return the private directories of a VM: of its sockets and
 	// logs, and of its local disks.

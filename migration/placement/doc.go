@@ -15,15 +15,15 @@
 //
 // What is known about hosts beside size and marks, [Facts], and what is taken
 // beside memory and CPUs, [Load], may be left out. What is unknown refuses
-// no VM, unless its [Constraints] ask for it. The packages below build on it:
+// no VM, unless its [Constraints] ask for it. Further parts build on it:
 //
-//	filter     every condition on a target, by name
-//	weigh      which of the hosts that take a VM is best
-//	choose     a request for a target, its decision, and why
-//	reserve    who holds what while VMs move
-//	topology   NUMA cells, pinned CPUs, pages
-//	aggregate  Nova's language of operators
-//	resource   inventories and devices
+//	Filter, AllFilters   every condition on a target, by name
+//	Weigher              which of the hosts that take a VM is best
+//	Decide, Explain      a request for a target, its decision, and why
+//	Ledger, Reservation  who holds what while VMs move
+//	TopologyRequest      NUMA cells, pinned CPUs, pages
+//	Aggregate            Nova's language of operators
+//	DeviceInventory      inventories and devices
 //
 // The basic conditions are those of the Kubernetes scheduler, which places KubeVirt's
 // targets, and two that it lacks: a limit of migrations into one host, and a
