@@ -13,7 +13,8 @@
 // them is concurrent, or a shorter test runs the same. Their packages are also tested without it. In the long tier it is on for all packages
 // and tests.
 //
-// It prints go test's own line for each package, everything that a failed test has
+// The programs of tests are kept in the output folder, so that the next run links only those whose code has
+// changed. It prints the line of go test for each package, everything that a failed test has
 // said, the ten slowest packages with their processor time, what ran for real, what was skipped and why, and
 // the stages with their seconds. The tests of real processes run beside the other stages: they
 // mostly wait. The exit status is 1 if anything failed.

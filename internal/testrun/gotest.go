@@ -36,15 +36,16 @@ type suite struct {
 	failed   []string       // "package test"
 	skipped  map[string]int // by reason
 	took     map[string]time.Duration
-	cpu      map[string]time.Duration
-	used     map[string]bool     // hypervisors, stores and browsers that were used
-	long     map[string][]string // tests that do more in the long tier, by package
+	cpu      map[string]time.Duration // of test programs and what they waited for
+	building map[string]*sync.Mutex   // by folder
+	used     map[string]bool          // hypervisors, stores and browsers that were used
+	long     map[string][]string      // tests that do more in the long tier, by package
 	log      *os.File
 }
 
 func newSuite(o options) *suite {
 	return &suite{options: o, w: os.Stdout, skipped: map[string]int{},
-		took: map[string]time.Duration{}, cpu: map[string]time.Duration{}, used: map[string]bool{}, long: map[string][]string{}}
+		took: map[string]time.Duration{}, cpu: map[string]time.Duration{}, building: map[string]*sync.Mutex{}, used: map[string]bool{}, long: map[string][]string{}}
 }
 
 // load finds the packages once.
@@ -78,7 +79,7 @@ func (s *suite) each(ctx context.Context, k kind) (bool, error) {
 	}
 	ok := true
 	if paths := s.of(k); len(paths) > 0 {
-		fine, err := s.test(ctx, k, "default", paths)
+		fine, err := s.test(ctx, selection{kind: k, tier: "default"}, paths)
 		if err != nil {
 			return false, err
 		}
@@ -88,7 +89,7 @@ func (s *suite) each(ctx context.Context, k kind) (bool, error) {
 		if k != plain || !p.parted() {
 			continue
 		}
-		fine, err := s.test(ctx, k, "default", []string{"-run", only(p.unraced), p.path})
+		fine, err := s.test(ctx, selection{k, "default", only(p.unraced)}, []string{p.path})
 		if err != nil {
 			return false, err
 		}
@@ -97,38 +98,22 @@ func (s *suite) each(ctx context.Context, k kind) (bool, error) {
 	return ok, nil
 }
 
-// test runs go test in the root module.
-func (s *suite) test(ctx context.Context, k kind, tier string, args []string) (bool, error) {
-	return s.testIn(ctx, ".", k, tier, args)
-}
-
 // racedChecks is how many cases of a property the default tier tries with the race detector, which
 // makes each of them some ten times slower. The long tier tries them all.
 const racedChecks = "30"
 
-// testIn runs go test in a folder, with what every run of it has in common.
-func (s *suite) testIn(ctx context.Context, dir string, k kind, tier string, args []string,
-) (bool, error) {
-	limit := map[string]string{"default": "20m", "again": "40m", "long": "40m"}[tier]
+// testIn runs go test in the folder of another module.
+func (s *suite) testIn(ctx context.Context, dir, tier string, args ...string) (bool, error) {
 	all := []string{"go", "test", "-json", "-count=1", "-vet=off", "-tags", s.tags,
-		"-timeout", limit, "-p", fmt.Sprint(runtime.NumCPU())}
-	if k != plain {
-		all = append(all, "-race")
-	}
-	if s.self != "" {
-		all = append(all, "-exec", s.self+" "+execMode)
-	}
-	cmd := command(ctx, slices.Concat(all, args)...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GODWIT_LONG=")
-	switch {
-	case tier == "long":
-		cmd.Env = append(os.Environ(), "GODWIT_LONG=1")
-	case tier == "again":
-		cmd.Env = append(cmd.Env, "GODWIT_RACE=1")
-	case tier == "default" && k == racing:
-		cmd.Env = append(cmd.Env, "RAPID_CHECKS="+racedChecks)
-	}
+		"-timeout", limits[tier].String(), "-p", fmt.Sprint(runtime.NumCPU())}
+	cmd := command(ctx, append(all, args...)...)
+	cmd.Dir, cmd.Env = dir, selection{tier: tier}.environment()
+	return s.follow(cmd, false)
+}
+
+// follow runs a program that prints the events of tests. The line of a package is printed, unless
+// go test does it.
+func (s *suite) follow(cmd *exec.Cmd, line bool) (bool, error) {
 	cmd.Stderr = s.w
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -137,11 +122,11 @@ func (s *suite) testIn(ctx context.Context, dir string, k kind, tier string, arg
 	if err := cmd.Start(); err != nil {
 		return false, err
 	}
-	err = s.read(out)
+	err = s.read(out, line)
 	ended := cmd.Wait()
 	var exit *exec.ExitError
 	if err == nil && ended != nil && !errors.As(ended, &exit) {
-		err = ended // go test itself did not run
+		err = ended // it did not run
 	}
 	return ended == nil && err == nil, err
 }
@@ -151,11 +136,12 @@ func (s *suite) testIn(ctx context.Context, dir string, k kind, tier string, arg
 type reading struct {
 	*suite
 	said map[string][]string // what a test that has not ended has printed
+	line bool                // the line of a package is to be printed
 }
 
 // read reads the events of a run of go test to their end.
-func (s *suite) read(r io.Reader) error {
-	run := reading{s, map[string][]string{}}
+func (s *suite) read(r io.Reader, line bool) error {
+	run := reading{s, map[string][]string{}, line}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 1<<20), 64<<20)
 	for lines.Scan() {
@@ -203,10 +189,6 @@ func (s reading) output(key string, e event) {
 		!slices.Contains(s.long[e.Package], e.Test) {
 		s.long[e.Package] = append(s.long[e.Package], e.Test)
 	}
-	if used, ok := processorTime(e.Output); ok {
-		s.cpu[e.Package] += used
-		return
-	}
 	if e.Test == "" {
 		if !strings.Contains(e.Output, "[no tests to run]") && telling(e.Output) {
 			fmt.Fprint(s.w, e.Output)
@@ -229,6 +211,10 @@ func (s reading) end(key string, e event) {
 		s.took[e.Package] += time.Duration(e.Elapsed * float64(time.Second))
 		if e.Action == "fail" {
 			s.fail(e.Package, s.left(e.Package))
+		}
+		if s.line {
+			word := map[bool]string{true: "FAIL", false: "ok  "}[e.Action == "fail"]
+			fmt.Fprintf(s.w, "%s\t%s\t%.3fs\n", word, e.Package, e.Elapsed)
 		}
 		return
 	}

@@ -35,7 +35,7 @@ func (s *suite) longTests(ctx context.Context) (ok bool, err error) {
 				break
 			}
 			all.Go(func() error {
-				fine, err := s.test(ctx, k, "long", []string{"-run", only(tests), p.path})
+				fine, err := s.test(ctx, selection{k, "long", only(tests)}, []string{p.path})
 				failed.CompareAndSwap(false, !fine)
 				return err
 			})
@@ -94,7 +94,7 @@ func (s *suite) raceAgain(ctx context.Context) (bool, error) {
 		case p.kind == racing || p.kind == plain && p.shares:
 			paths = append(paths, p.path)
 		case p.kind == real && len(p.unraced) > 0:
-			fine, err := s.test(ctx, racing, "again", []string{"-run", only(p.unraced), p.path})
+			fine, err := s.test(ctx, selection{racing, "again", only(p.unraced)}, []string{p.path})
 			if err != nil {
 				return false, err
 			}
@@ -104,7 +104,7 @@ func (s *suite) raceAgain(ctx context.Context) (bool, error) {
 	if len(paths) == 0 {
 		return ok, nil
 	}
-	fine, err := s.test(ctx, racing, "again", paths)
+	fine, err := s.test(ctx, selection{kind: racing, tier: "again"}, paths)
 	return ok && fine, err
 }
 
@@ -147,7 +147,7 @@ func (s *suite) benchmarks(ctx context.Context) (bool, error) {
 			args = append(args, p.path)
 		}
 	}
-	return program(args...)(ctx)
+	return runs(args...)(ctx)
 }
 
 // passedTier is what the default tier leaves for the long one.

@@ -16,17 +16,11 @@ import (
 // options are the flags.
 type options struct {
 	tags, out, tier string
-	// self is this program, which measures what test programs use. Empty does not measure.
-	self string
-	fuzz time.Duration
+	fuzz            time.Duration
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == execMode {
-		os.Exit(execTest(os.Args[2:]))
-	}
 	var o options
-	o.self, _ = os.Executable() // without it nothing is measured
 	flag.StringVar(&o.tier, "tier", "default", "default, or all: the long tier as well")
 	flag.StringVar(&o.tags, "tags", "libvirt_dlopen", "build tags")
 	flag.StringVar(&o.out, "out", "bin", "the folder for logs and for what has passed")
@@ -132,10 +126,10 @@ func (s *suite) defaultTier() []stage {
 	return []stage{
 		{name: "gofmt", run: s.gofmt},
 		{name: "tests of real processes, -race", run: kind(real), aside: true},
-		{name: "vet", run: program("go", "vet", "-tags", s.tags, "./...")},
-		{name: "staticcheck", run: program("go", "tool", "staticcheck", "-tags", s.tags, "./...")},
+		{name: "vet", run: runs("go", "vet", "-tags", s.tags, "./...")},
+		{name: "staticcheck", run: runs("go", "tool", "staticcheck", "-tags", s.tags, "./...")},
 		{name: "tests", run: kind(plain)},
-		{name: "the module internal/tools", run: program("go", "-C", "internal/tools", "vet", "./...")},
+		{name: "the module internal/tools", run: runs("go", "-C", "internal/tools", "vet", "./...")},
 		{name: "the module kubevirt", run: s.kubevirt},
 		{name: "tests with goroutines, -race", run: kind(racing)},
 	}
@@ -144,11 +138,11 @@ func (s *suite) defaultTier() []stage {
 // kubevirt checks the nested module: go vet and go test of the root do not see it.
 func (s *suite) kubevirt(ctx context.Context) (bool, error) {
 	const dir = "kubevirt"
-	fine, err := program("go", "-C", dir, "vet", "./...")(ctx)
+	fine, err := runs("go", "-C", dir, "vet", "./...")(ctx)
 	if err != nil {
 		return false, err
 	}
-	passed, err := s.testIn(ctx, dir, plain, "default", []string{"./..."})
+	passed, err := s.testIn(ctx, dir, "default", "./...")
 	return fine && passed, err
 }
 
@@ -158,10 +152,10 @@ func (s *suite) longTier() []stage {
 		{name: "long tests", run: s.longTests, aside: true},
 		{name: "the programs of a cluster with KubeVirt", run: func(ctx context.Context) (bool, error) {
 			// The first build takes minutes, on a busy machine more than a test may take.
-			return s.testIn(ctx, "kubevirt", plain, "long", []string{"-timeout=0", "-run=^TestBuild$", "./internal/apiserver"})
+			return s.testIn(ctx, "kubevirt", "long", "-timeout=0", "-run=^TestBuild$", "./internal/apiserver")
 		}},
 		{name: "the module kubevirt, long", run: func(ctx context.Context) (bool, error) {
-			return s.testIn(ctx, "kubevirt", plain, "long", []string{"./..."})
+			return s.testIn(ctx, "kubevirt", "long", "./...")
 		}},
 		{name: "what imports goroutines, -race", run: s.raceAgain},
 		{name: "fuzz targets", run: s.fuzzTargets},
@@ -178,8 +172,8 @@ func (s *suite) gofmt(ctx context.Context) (bool, error) {
 	return err == nil && len(out) == 0, err
 }
 
-// program runs a program that prints what is wrong.
-func program(args ...string) func(context.Context) (bool, error) {
+// runs runs a program that prints what is wrong.
+func runs(args ...string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		cmd := command(ctx, args...)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr

@@ -19,6 +19,7 @@ import (
 // A pkg is a package of the module with tests.
 type pkg struct {
 	path    string
+	dir     string
 	kind    kind
 	fuzz    []string // its fuzz targets
 	benches bool     // it has benchmarks
@@ -111,7 +112,7 @@ func reaches(module map[string]*listed, paths []string, seen map[string]bool) bo
 // inspect reads the files of a package.
 func (l *listed) inspect() (pkg, error) {
 	below := strings.TrimPrefix(l.ImportPath, l.Module.Path+"/")
-	p := pkg{path: l.ImportPath}
+	p := pkg{path: l.ImportPath, dir: l.Dir}
 	isIn := func(part string) bool { return strings.HasPrefix(below, part) }
 	shares := false
 	l.alone = true
