@@ -177,3 +177,13 @@ func TestAQEMUThatBeginsSlowlyIsWaitedFor(t *testing.T) {
 	}
 	l.becomes("n1", vm.ID, hypervisor.Running)
 }
+
+// A QEMU that is killed while it starts, as when the host has no memory left, says nothing against
+// its VM: it is worth another attempt.
+func TestAQEMUThatIsKilledWhileItStartsIsTransient(t *testing.T) {
+	killed := filepath.Join(t.TempDir(), "qemu")
+	must(t, os.WriteFile(killed, []byte("#!/bin/sh\nkill -9 $$\n"), 0o755))
+	l := newLab(t, accelerator(t), func(c *qmp.Config) { c.QEMU = killed })
+	vm := l.vm("suite/killed", calm)
+	l.refuses("n1", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Transient, "signal 9 (killed)", "kernel's log")
+}

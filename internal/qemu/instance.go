@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/digitalocean/go-qemu/qmp"
@@ -135,13 +136,27 @@ func (l *Launcher) Launch(ctx context.Context, vm hypervisor.VM, incoming bool) 
 		return in, nil
 	}
 	if proc.Ended() {
-		err = Refuse(hypervisor.Invalid, "QEMU did not start: %s", LastWords(s))
+		err = l.stillborn(proc, s)
 	}
 	_ = proc.Kill()
 	ended, stop := context.WithTimeout(context.WithoutCancel(ctx), l.Timeout)
 	defer stop()
 	_ = proc.Wait(ended) // what was killed ends, but not while the storage that it opens hangs
 	return nil, errors.Join(err, proc.Close(), Clean(s))
+}
+
+// stillborn says why a QEMU has ended before it answered. One that was killed, as for want of memory or of
+// huge pages, says nothing against its VM. One that crashed does so each time.
+func (l *Launcher) stillborn(proc *Process, s Settings) error {
+	_, signal, _ := proc.Exit()
+	switch signal {
+	case 0:
+		return Refuse(hypervisor.Invalid, "QEMU did not start: %s", LastWords(s))
+	case syscall.SIGABRT, syscall.SIGSEGV, syscall.SIGILL, syscall.SIGFPE:
+		return Refuse(hypervisor.Invalid, "QEMU did not start: it crashed (%v): %s", signal, LastWords(s))
+	}
+	return Refuse(hypervisor.Transient, "QEMU was ended by signal %d (%v) while it started: see the "+
+		"kernel's log; its last words: %s", int(signal), signal, LastWords(s))
 }
 
 // starts is how long a QEMU without memory may take from its start until it answers.
