@@ -2,6 +2,7 @@ package qmp_test
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -24,18 +25,12 @@ func TestALinkThatFallsSilentAtTheSwitchOverIsGivenUp(t *testing.T) {
 	})
 	vm := l.vm("suite/traveller", calm)
 	l.start("n1", vm)
-	l.begin("job", vm.ID, options{Bandwidth: 4 << 20})
-	l.eventually("memory moves", func() bool { return l.progress("n1", "job").Sent > 0 })
-	if err := wire.setCut(true); err != nil {
-		t.Fatal(err)
-	}
-	// All that is left fits into such a downtime: QEMU switches over.
-	l.adjust("job", hypervisor.SetDowntime{Limit: 6 * time.Second})
 	source, began := l.hosts["n1"], time.Now()
-	l.eventually("the source does not answer", func() bool {
+	mute := func() bool {
 		_, err := source.Domain(t.Context(), vm.ID)
 		return errors.Is(err, hypervisor.Transient)
-	})
+	}
+	job := silenced(l, wire, vm.ID, mute)
 	silent := time.Now()
 	l.eventually("the source answers", func() bool {
 		_, err := source.Domain(t.Context(), vm.ID)
@@ -44,13 +39,43 @@ func TestALinkThatFallsSilentAtTheSwitchOverIsGivenUp(t *testing.T) {
 	t.Logf("the source was silent after %v, and for %v", silent.Sub(began).Round(time.Millisecond),
 		time.Since(silent).Round(time.Millisecond))
 	evidence := hypervisor.Evidence{Proof: hypervisor.TargetDiscarded, VM: vm.ID, Host: "n2",
-		Job: "job"}
-	l.do("n2", vm.ID, hypervisor.Discard{Job: "job"})
+		Job: job}
+	l.do("n2", vm.ID, hypervisor.Discard{Job: job})
 	if d := l.domain("n1", vm.ID); d.State != hypervisor.Running {
-		l.do("n1", vm.ID, hypervisor.Resume{Job: "job", NeverRan: evidence})
+		l.do("n1", vm.ID, hypervisor.Resume{Job: job, NeverRan: evidence})
 	}
-	l.until("n1", "job", hypervisor.JobFailed)
+	l.until("n1", job, hypervisor.JobFailed)
 	l.becomes("n1", vm.ID, hypervisor.Running)
 	l.sound("n1", vm.ID)
 	l.becomes("n2", vm.ID, hypervisor.Absent)
+}
+
+// silenced cuts the link of a transfer just before its switch-over, and returns the job when the source
+// is mute. A source whose link is full before it has begun its switch-over does not come to it: the
+// transfer is cancelled, and another is begun.
+func silenced(l *lab, wire *link, id vmid, mute func() bool) hypervisor.JobID {
+	l.t.Helper()
+	for i := range 10 {
+		job := hypervisor.JobID(fmt.Sprint("job-", i))
+		l.begin(job, id, options{Bandwidth: 4 << 20})
+		l.eventually("memory moves", func() bool { return l.progress("n1", job).Sent > 0 })
+		must(l.t, wire.setCut(true))
+		if l.progress("n1", job).Status.Final() {
+			l.t.Skip("the machine is busy: the transfer was over before its link was cut")
+		}
+		// All that is left fits into such a downtime: QEMU switches over.
+		l.adjust(job, hypervisor.SetDowntime{Limit: 6 * time.Second})
+		for began := time.Now(); time.Since(began) < 8*time.Second; {
+			if mute() {
+				return job
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		l.adjust(job, hypervisor.Cancel{})
+		l.until("n1", job, hypervisor.JobCancelled)
+		must(l.t, wire.setCut(false))
+		l.becomes("n2", id, hypervisor.Absent)
+	}
+	l.t.Fatal("the link was full before the switch-over, in ten transfers")
+	return ""
 }
