@@ -416,6 +416,9 @@ func TestDecideInSingleCases(t *testing.T) {
 		{"KubeVirt takes what is marked", []guest{{name: "a", gib: 1, strategy: migrate, marked: true}, {name: "b", gib: 1, strategy: migrate}}, nil, "b", "", 0},
 		{"a marked one of a node without NodeEvacuation", []guest{{name: "a", node: "n2", gib: 1, strategy: external, marked: true},
 			{name: "b", node: "n2", gib: 1, strategy: external}}, nil, "a", "", 0},
+		{"the room in a quota is given once, before its migration has a target", []guest{
+			{name: "a", gib: 3, bounded: true, flight: "-", flightOurs: true}, {name: "b", gib: 1, bounded: true}},
+			func(s *scene) { s.roomGiB = 3 }, "", "", 0},
 		{"one that cannot move", []guest{{name: "a", gib: 1, stuck: true, strategy: external}, {name: "b", gib: 1}}, nil, "b", "a", time.Minute},
 		{"a node that is down", []guest{{name: "a", gib: 1}}, func(s *scene) { s.down["n1"] = true }, "", "a", 0},
 		{"a quota without room", []guest{{name: "a", gib: 4, bounded: true}, {name: "b", gib: 1}}, func(s *scene) { s.roomGiB = 3 }, "b", "a", 0},

@@ -131,8 +131,24 @@ func open(v *View) *index {
 		x.flights = append(x.flights, evacuation.ActiveMigration{ID: m.ID, VM: m.VM, Phase: m.Phase, By: m.By,
 			From: m.Leaving, Abroad: m.CrossCluster})
 	}
-	x.quota = inventory.Charged(x.fleet)
+	x.quota = x.reserved()
 	return x
+}
+
+// reserved returns what VMs use of the quotas, and what migrations that have no target yet are about to
+// use: without it, the room that one of them was admitted for would be given again.
+func (x *index) reserved() *placement.QuotaUsage {
+	u := inventory.Charged(x.fleet)
+	waiting := map[hypervisor.VMID]bool{}
+	for _, m := range x.fleet.Migrations {
+		waiting[m.VM] = waiting[m.VM] || m.Chosen == "" && !m.CrossCluster
+	}
+	for _, v := range x.vms {
+		if waiting[v.id] && v.known != nil {
+			u.Set(v.id, v.known.Placement.Charges, 2)
+		}
+	}
+	return u
 }
 
 // read reads the view as a fleet. VMs that cannot be read are left out and returned with what is
