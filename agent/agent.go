@@ -32,8 +32,9 @@ type Agent struct {
 	suspects  []hypervisor.VMID          // something was hinted of them, and they are not at home
 	gauge     gauge                      // which guest is measured
 	warned    map[hypervisor.VMID]string // what was said of a VM that is left alone
-	refused   time.Time                  // when the agent was refused that was told of
-	waits     string                     // what was said of why this agent is not admitted
+	unresized map[hypervisor.VMID]refusedSize
+	refused   time.Time // when the agent was refused that was told of
+	waits     string    // what was said of why this agent is not admitted
 
 	hinted  bool            // hints come, which tell that a transfer has ended
 	resync  time.Time       // when everything is looked at again
@@ -50,7 +51,8 @@ func New(host hypervisor.HostName, config Config, hv hypervisor.Hypervisor, reco
 		panic("agent: " + err.Error())
 	}
 	return &Agent{host: host, config: config.Complete(), hv: hv, store: records, recorder: recorder,
-		rebuilds: map[store.Key]*store.Rebuild{}, warned: map[hypervisor.VMID]string{}}
+		rebuilds: map[store.Key]*store.Rebuild{}, warned: map[hypervisor.VMID]string{},
+		unresized: map[hypervisor.VMID]refusedSize{}}
 }
 
 // Hint says that something may have happened to a VM on this host: the next Reconcile looks

@@ -261,6 +261,53 @@ func TestResizing(t *testing.T) {
 	}
 }
 
+// A VM that was started with room to grow grows while it runs; what there is no room for waits for its
+// next start. The resize is stored before it is done, so that no migration begins meanwhile.
+func TestAVMThatRunsGrows(t *testing.T) {
+	s, e := witnessed(t)
+	s.changeVM(func(v *store.VM) {
+		v.Size = store.SizeOf(v.VM)
+		v.VM.Hardware = &hypervisor.Hardware{MaxMemory: 16 * gib, MaxCPUs: 4}
+		rebooted(v)
+	})
+	s.pass(30 * time.Second)
+	e.wants("stop", "resize", "start")
+	tries := 0
+	e.refuses = func(c hypervisor.Command) error {
+		if _, resize := c.(hypervisor.Resize); resize && tries == 0 {
+			tries++
+			return &hypervisor.Error{Op: "Resize", Kind: hypervisor.Unknown}
+		}
+		return nil
+	}
+	s.changeVM(sized(8*gib, 2))
+	s.pass(30 * time.Second)
+	e.wants("stop", "resize", "start", "resize", "resize")
+	s.wantSize(8*gib, 2)
+	for _, doing := range e.doing[3:] {
+		if doing != store.Resizing {
+			t.Errorf("the store said %q when it was resized", doing)
+		}
+	}
+	s.changeVM(sized(4*gib, 2))
+	s.pass(30 * time.Second)
+	s.changeVM(sized(32*gib, 2))
+	s.pass(30 * time.Second)
+	e.wants("stop", "resize", "start", "resize", "resize")
+	s.wantSize(8*gib, 2)
+	v := s.vm()
+	if got := v.Now(); v.Operation != store.Nothing || v.Trouble != "" || v.Boots != 1 ||
+		!slices.Equal(got.Hardware.DIMMs, []hypervisor.Bytes{4 * gib}) {
+		t.Errorf("its record: %+v, and it has %+v", v, got.Hardware)
+	}
+	s.changeVM(rebooted)
+	s.pass(30 * time.Second)
+	s.wantSize(32*gib, 2)
+	if got := s.vm().Now(); got.Hardware.DIMMs != nil {
+		t.Errorf("it has started with %v", got.Hardware.DIMMs)
+	}
+}
+
 // A VM that was put into the store while it ran has no size there. When the operator wants
 // another one, its agent says which it has: the room that it takes is that.
 func TestTheSizeOfAVMThatWasNotStartedHereIsFound(t *testing.T) {

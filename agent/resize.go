@@ -106,3 +106,59 @@ func (a *Agent) cannotResize(ctx context.Context, v *store.VM) (string, error) {
 	}
 	return "not resized to " + sizeText(v.VM) + ": " + refusal(no), nil
 }
+
+// A refusedSize is a size that the hypervisor did not give a VM that runs, and until when it is not
+// asked again.
+type refusedSize struct {
+	Size  string
+	Until time.Time
+}
+
+// resizeLive gives a VM that runs the size that is wanted, as far as it was started with room for
+// that, or returns why not; "" is also that it waits for its next start. The resize is announced
+// before: until that is taken back no migration begins, whose target would not have the hardware that
+// the source has. It returns the VM as it is then.
+func (a *Agent) resizeLive(ctx context.Context, v *store.VM, d hypervisor.Domain, now time.Time) (
+	*store.VM, hypervisor.Domain, string, error) {
+	if next, no := v.Grows(d.VM); no != nil || next.Equal(d.VM) {
+		return v, d, "", nil
+	}
+	host, err := a.hv.Host(ctx)
+	if err != nil || !host.Abilities.Has(hypervisor.CanResizeLive) {
+		return v, d, "", err
+	}
+	d, err = a.hv.Domain(ctx, v.VM.ID) // its disks may have changed since it was looked at
+	next, no := v.Grows(d.VM)
+	if err != nil || no != nil || next.Equal(d.VM) || d.State != hypervisor.Running {
+		return v, d, "", err
+	}
+	lacks, err := a.cannotHold(ctx, v, store.SizeOf(next))
+	if err != nil {
+		return v, d, "", err
+	}
+	if len(lacks) > 0 {
+		return v, d, "not resized to " + sizeText(next) + ": " + refusal(lacks), nil
+	}
+	if try, is := a.unresized[v.VM.ID]; is && now.Before(try.Until) && sizeText(next) == try.Size {
+		return v, d, v.Trouble, nil // it is not asked for at every look
+	}
+	if v, err = a.begins(ctx, v, store.Resizing); err != nil {
+		return nil, d, "", err
+	}
+	why := ""
+	delete(a.unresized, v.VM.ID)
+	err = a.hv.Do(ctx, v.VM.ID, hypervisor.Resize{VM: next})
+	switch {
+	case refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
+		hypervisor.Conflict):
+		why = "not resized to " + sizeText(next) + ": " + errorText(err)
+		a.unresized[v.VM.ID] = refusedSize{sizeText(next), now.Add(a.config.RetryCap)}
+		a.queue.At(v.Key(), now.Add(a.config.RetryCap))
+	case err != nil:
+		return nil, d, "", err
+	default:
+		a.recorder.Note(now, a.host, v.VM.ID, "resized to "+sizeText(next)+" while it runs")
+	}
+	d, err = a.hv.Domain(ctx, v.VM.ID)
+	return v, d, why, err
+}

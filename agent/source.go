@@ -114,6 +114,8 @@ func unsendable(v *store.VM) string {
 	switch {
 	case v == nil:
 		return ""
+	case v.Operation == store.Resizing:
+		return "it is being resized"
 	case v.Operation == store.Plugging:
 		return "one of its disks is being attached or detached"
 	case v.Operation == store.Snapshotting:

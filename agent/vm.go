@@ -193,7 +193,10 @@ func (a *Agent) rebooted(ctx context.Context, v *store.VM) error {
 // why it is not as large as it shall be, and how fast its guest writes.
 func (a *Agent) isAsWanted(ctx context.Context, v *store.VM, d hypervisor.Domain,
 	now time.Time) error {
-	why, err := "", error(nil)
+	v, d, why, err := a.resizeLive(ctx, v, d, now)
+	if err != nil {
+		return err
+	}
 	// Another size: an operator asked for a resize before the size was stored.
 	other := !store.SizeOf(d.VM).Is(v.Now())
 	if other || v.Ended || v.Operation != store.Nothing || a.uncounted(v) {
@@ -205,7 +208,7 @@ func (a *Agent) isAsWanted(ctx context.Context, v *store.VM, d hypervisor.Domain
 			}
 		})
 	}
-	if err == nil && v.Resized() {
+	if err == nil && why == "" && v.Resized() {
 		why, err = a.cannotResize(ctx, v)
 	}
 	if err != nil {

@@ -19,6 +19,13 @@ type Hardware struct {
 	CPUModel string
 	// Hugepages is the size of the pages that back memory. Default: ordinary ones.
 	Hugepages Bytes
+	// MaxMemory and MaxCPUs are what the VM can grow to while it runs: it is started with room for
+	// that much. Default, and where they are not more than it has: it grows at its next start only.
+	MaxMemory Bytes `json:",omitempty"`
+	MaxCPUs   int   `json:",omitempty"`
+	// DIMMs are the sizes of the memory modules that were plugged in since the VM was started, in
+	// order. They are a part of its Memory. A start makes them ordinary memory: there are none then.
+	DIMMs []Bytes `json:",omitempty"`
 	// Pins are the host CPUs on which the virtual CPUs may run, one set for each.
 	// Default: all of them.
 	Pins [][]int
@@ -108,6 +115,7 @@ func (h *Hardware) equal(o *Hardware) bool {
 	}
 	return h.Machine == o.Machine && h.CPUModel == o.CPUModel && h.Hugepages == o.Hugepages &&
 		h.Firmware == o.Firmware && h.DebugPort == o.DebugPort &&
+		h.MaxMemory == o.MaxMemory && h.MaxCPUs == o.MaxCPUs && slices.Equal(h.DIMMs, o.DIMMs) &&
 		slices.Equal(h.Disks, o.Disks) && slices.Equal(h.NICs, o.NICs) &&
 		slices.EqualFunc(h.Pins, o.Pins, slices.Equal)
 }
@@ -163,11 +171,13 @@ const (
 	// Source: QEMU 7.2 migration/multifd.c (multifd_send_thread leaves at "exiting"
 	// without posting what multifd_send_sync_main waits for); QEMU commit 15f3f21d598a.
 	CanLoseChannels
+
+	CanResizeLive // Resize of a VM that runs
 )
 
 var abilities = [...]string{"auto-converge", "post-copy", "recover", "channels", "compress",
 	"xbzrle", "hold-switch-over", "encrypt", "copy-storage", "move-cold", "measure-dirty-rate",
-	"resize", "snapshot", "attach-disk", "take-back", "lose-channels"}
+	"resize", "snapshot", "attach-disk", "take-back", "lose-channels", "resize-live"}
 
 // Has reports whether a has all of want.
 func (a Abilities) Has(want Abilities) bool { return a&want == want }

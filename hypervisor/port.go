@@ -191,8 +191,13 @@ type (
 
 	// Resize changes memory, CPUs and the sizes of disks of a VM that is Shutoff.
 	// Either all of it takes effect or nothing. A disk never shrinks: that is Invalid, as is a size
-	// that is none, and another VM's description. A size that does not fit is NoRoom; a VM that
-	// runs is a Conflict.
+	// that is none, and another VM's description. A size that does not fit is NoRoom.
+	//
+	// On a host with [CanResizeLive] a VM that runs, or is paused, grows as [VM.Grow] says, and is
+	// that from then on. It is a Conflict for one that moves, and where that is refused there; on
+	// another host, for every VM that runs. What VM says of DIMMs is not looked at. When it fails,
+	// other than with NoRoom or Conflict, a part of it may have taken effect: Domain answers what
+	// the VM has, and a repetition goes on.
 	Resize struct{ VM VM }
 	// Snapshot keeps the present contents of a disk under a name. Repeated, it changes nothing. A
 	// disk that the VM does not have is NotFound, or Invalid; a name that is empty is Invalid.

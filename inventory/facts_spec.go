@@ -158,6 +158,9 @@ type Hardware struct {
 	Machine   string `yaml:"machine,omitempty"`
 	CPUModel  string `yaml:"cpuModel,omitempty"`
 	Hugepages string `yaml:"hugepages,omitempty"` // the size of the pages: "1GiB"
+	// MaxMemory and MaxCPUs are what it can grow to while it runs. Default: not at all.
+	MaxMemory string `yaml:"maxMemory,omitempty"`
+	MaxCPUs   int    `yaml:"maxCPUs,omitempty"`
 	// Pins are the host CPUs of each virtual CPU: ["4", "5"]. One CPU each is a
 	// demand for dedicated ones.
 	Pins     Words  `yaml:"pins,omitempty"`

@@ -16,7 +16,14 @@ func (r *attributeReader) hardware(at string, s *Hardware) *hypervisor.Hardware 
 	r.label(at+".cpuModel", s.CPUModel)
 	r.text(at+".firmware", s.Firmware)
 	h := &hypervisor.Hardware{Machine: s.Machine, CPUModel: s.CPUModel, Firmware: s.Firmware,
-		Hugepages: r.bytes(at+".hugepages", s.Hugepages)}
+		Hugepages: r.bytes(at+".hugepages", s.Hugepages), MaxMemory: r.bytes(at+".maxMemory", s.MaxMemory),
+		MaxCPUs: s.MaxCPUs}
+	if h.MaxMemory < 0 || h.MaxMemory%hypervisor.DIMMUnit != 0 {
+		r.wrong(at+".maxMemory", "needs a multiple of %v, has %v", hypervisor.DIMMUnit, h.MaxMemory)
+	}
+	if h.MaxCPUs < 0 {
+		r.wrong(at+".maxCPUs", "needs a number of CPUs, has %d", h.MaxCPUs)
+	}
 	for i, text := range s.Pins {
 		h.Pins = append(h.Pins, r.set(fmt.Sprintf("%s.pins[%d]", at, i), text).CPUs())
 	}

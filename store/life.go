@@ -1,6 +1,8 @@
 package store
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -16,7 +18,7 @@ const (
 	Starting  Operation = "Starting"  // from its disks
 	Stopping  Operation = "Stopping"  // its guest shuts down, and it stays off
 	Rebooting Operation = "Rebooting" // its guest reboots
-	Resizing  Operation = "Resizing"  // it is shut down, takes its new size, and starts again
+	Resizing  Operation = "Resizing"  // it takes its new size: it is shut down and starts again, or grows while it runs
 	Pausing   Operation = "Pausing"   // its guest is stopped, and keeps its memory
 	Resuming  Operation = "Resuming"  // and runs on
 	Plugging  Operation = "Plugging"  // a disk is attached or detached
@@ -45,6 +47,11 @@ type Size struct {
 	Memory hypervisor.Bytes
 	CPUs   int
 	Disks  map[string]hypervisor.Bytes `json:",omitempty"` // by name; without those of no size
+	// The room to grow that it was started with, and the memory that was plugged in since: see
+	// [hypervisor.Hardware].
+	MaxMemory hypervisor.Bytes   `json:",omitempty"`
+	MaxCPUs   int                `json:",omitempty"`
+	DIMMs     []hypervisor.Bytes `json:",omitempty"`
 }
 
 // SizeOf returns the size of a VM.
@@ -53,6 +60,7 @@ func SizeOf(vm hypervisor.VM) *Size {
 	if vm.Hardware == nil {
 		return s
 	}
+	s.MaxMemory, s.MaxCPUs, s.DIMMs = vm.Hardware.MaxMemory, vm.Hardware.MaxCPUs, vm.Hardware.DIMMs
 	for _, d := range vm.Hardware.Disks {
 		if d.Size > 0 {
 			if s.Disks == nil {
@@ -70,11 +78,26 @@ func (s *Size) Is(vm hypervisor.VM) bool {
 	if s == nil {
 		return true
 	}
+	var dimms []hypervisor.Bytes
+	if vm.Hardware != nil {
+		dimms = vm.Hardware.DIMMs
+	}
+	return s.fits(vm) && slices.Equal(s.DIMMs, dimms)
+}
+
+// fits is Is, in whatever parts the memory was plugged in.
+func (s *Size) fits(vm hypervisor.VM) bool {
+	if s == nil {
+		return true
+	}
 	if s.Memory != vm.Memory || s.CPUs != vm.CPUs {
 		return false
 	}
-	if vm.Hardware == nil || len(s.Disks) == 0 {
-		return true
+	if vm.Hardware == nil {
+		return s.MaxMemory == 0 && s.MaxCPUs == 0
+	}
+	if s.MaxMemory != vm.Hardware.MaxMemory || s.MaxCPUs != vm.Hardware.MaxCPUs {
+		return false
 	}
 	for _, d := range vm.Hardware.Disks {
 		if size, both := s.Disks[d.Name]; both && d.Size > 0 && size != d.Size {
@@ -90,10 +113,14 @@ func (s *Size) Of(vm hypervisor.VM) hypervisor.VM {
 		return vm
 	}
 	vm.Memory, vm.CPUs = s.Memory, s.CPUs
-	if vm.Hardware == nil {
+	if vm.Hardware == nil && s.MaxMemory == 0 && s.MaxCPUs == 0 {
 		return vm
 	}
-	hardware := *vm.Hardware // it is shared: replaced, never changed
+	var hardware hypervisor.Hardware
+	if vm.Hardware != nil {
+		hardware = *vm.Hardware // it is shared: replaced, never changed
+	}
+	hardware.MaxMemory, hardware.MaxCPUs, hardware.DIMMs = s.MaxMemory, s.MaxCPUs, s.DIMMs
 	hardware.Disks = append([]hypervisor.Disk(nil), hardware.Disks...)
 	for i := range hardware.Disks {
 		if size := s.Disks[hardware.Disks[i].Name]; size > 0 {
@@ -109,7 +136,19 @@ func (s *Size) Of(vm hypervisor.VM) hypervisor.VM {
 func (v *VM) Now() hypervisor.VM { return v.Size.Of(v.VM) }
 
 // Resized reports whether another size is wanted than the VM has.
-func (v *VM) Resized() bool { return !v.Size.Is(v.VM) }
+func (v *VM) Resized() bool { return !v.Size.fits(v.VM) }
+
+// Grows returns the VM as it is when it was given, while it runs as it is now, the size that is wanted;
+// an error says why it takes that when it starts the next time. A part of it may be had so: the room
+// that another start has is not.
+func (v *VM) Grows(now hypervisor.VM) (hypervisor.VM, error) {
+	for _, d := range now.LocalDisks() {
+		if size := SizeOf(v.VM).Disks[d.Name]; size != 0 && size != d.Size {
+			return now, fmt.Errorf("disk %s grows at rest: %w", d.Name, hypervisor.Conflict)
+		}
+	}
+	return now.Grow(v.VM)
+}
 
 // Startable reports whether the VM is off, by the word of its host's agent, and is to run again.
 // It holds nothing of its host until that announces the start: another may start it as well.

@@ -36,6 +36,12 @@ func TestSizes(t *testing.T) {
 		{"a disk of no size", &store.Size{Memory: 4, CPUs: 2,
 			Disks: map[string]hypervisor.Bytes{"data": 7}}, machine(4, 2, 8), true,
 			machine(4, 2, 8)},
+		{"memory that was plugged in", &store.Size{Memory: 4, CPUs: 2, MaxMemory: 8, DIMMs: []hypervisor.Bytes{1}},
+			plain, false, hypervisor.VM{ID: "v", Memory: 4, CPUs: 2,
+				Hardware: &hypervisor.Hardware{MaxMemory: 8, DIMMs: []hypervisor.Bytes{1}}}},
+		{"no room to grow", store.SizeOf(plain), hypervisor.VM{ID: "v", Memory: 4, CPUs: 2,
+			Hardware: &hypervisor.Hardware{MaxCPUs: 8}}, false, hypervisor.VM{ID: "v", Memory: 4, CPUs: 2,
+			Hardware: &hypervisor.Hardware{}}},
 	} {
 		before := r.vm
 		if r.vm.Hardware != nil {

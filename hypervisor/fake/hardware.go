@@ -17,14 +17,25 @@ func (h *Host) able(needs hypervisor.Abilities) error {
 	return nil
 }
 
-// resize changes the sizes of a VM that is shut off.
+// resize changes the sizes of a VM that is shut off, or grows one that runs.
 func (d *domain) resize(vm hypervisor.VM) error {
 	switch {
 	case vm.ID != d.VM.ID || !possible(vm) || !resizes(*d.VM, vm):
 		return refuse(hypervisor.Invalid, "%s with %v and %d CPUs is no other size of it", vm.ID,
 			vm.Memory, vm.CPUs)
-	case d.State != hypervisor.Shutoff:
+	case d.State == hypervisor.Shutoff:
+		vm = vm.Started()
+	case d.transfer != nil || d.State != hypervisor.Running && d.State != hypervisor.Paused ||
+		d.host.able(hypervisor.CanResizeLive) != nil:
 		return d.conflict()
+	case !sameDisks(*d.VM, vm):
+		return refuse(hypervisor.Conflict, "it is %v: its disks keep their sizes", d.State)
+	default:
+		grown, err := d.VM.Grow(vm)
+		if err != nil {
+			return refuse(hypervisor.Conflict, "%v", err)
+		}
+		vm = grown
 	}
 	if err := d.host.admit(vm); err != nil {
 		return err

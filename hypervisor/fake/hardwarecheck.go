@@ -13,7 +13,7 @@ import (
 const Abilities = hypervisor.CanAutoConverge | hypervisor.CanPostCopy | hypervisor.CanUseChannels |
 	hypervisor.CanCompress | hypervisor.CanXBZRLE | hypervisor.CanMeasureDirtyRate |
 	hypervisor.CanResize | hypervisor.CanAttachDisk | hypervisor.CanTakeBack |
-	hypervisor.CanLoseChannels
+	hypervisor.CanLoseChannels | hypervisor.CanResizeLive
 
 // neededFor returns the ability that a command needs.
 func neededFor(c hypervisor.Command) hypervisor.Abilities {
@@ -78,7 +78,14 @@ func admit(vm hypervisor.VM, memory hypervisor.Bytes, cpus int) error {
 
 // possible reports whether a VM can be meant.
 func possible(vm hypervisor.VM) bool {
-	return vm.ID != "" && vm.Memory > 0 && vm.CPUs >= 0 && PossibleDisks(disksOf(vm))
+	return vm.ID != "" && vm.Memory > 0 && vm.CPUs >= 0 && possibleRoom(vm) && PossibleDisks(disksOf(vm))
+}
+
+// possibleRoom reports whether the room to grow of a VM can be meant.
+func possibleRoom(vm hypervisor.VM) bool {
+	h := vm.Hardware
+	return h == nil || h.MaxMemory >= 0 && h.MaxCPUs >= 0 && vm.BootMemory() > 0 &&
+		!slices.ContainsFunc(h.DIMMs, func(size hypervisor.Bytes) bool { return size <= 0 })
 }
 
 // PossibleDisks reports whether disks can be meant together.
@@ -127,8 +134,14 @@ func resizes(old, wanted hypervisor.VM) bool {
 		disks[i].Size = before[i].Size
 	}
 	wanted.Memory, wanted.CPUs = old.Memory, old.CPUs
-	return withDisks(wanted, disks).Equal(withDisks(old, before))
+	wanted, old = withDisks(wanted, disks), withDisks(old, before)
+	was, is := old.Hardware, wanted.Hardware // both are copies
+	is.MaxMemory, is.MaxCPUs, is.DIMMs = was.MaxMemory, was.MaxCPUs, was.DIMMs
+	return wanted.Equal(old)
 }
+
+// sameDisks reports whether two VMs have the same disks.
+func sameDisks(a, b hypervisor.VM) bool { return slices.Equal(disksOf(a), disksOf(b)) }
 
 // diskIndex returns where the disk of a name is; -1 is nowhere.
 func diskIndex(disks []hypervisor.Disk, name string) int {

@@ -105,7 +105,7 @@ func (d *domain) conflict() error { return refuse(hypervisor.Conflict, "it is %v
 
 // startVM runs a VM from its disks. Whether it runs elsewhere a hypervisor cannot know.
 func (h *Host) startVM(id hypervisor.VMID, vm hypervisor.VM) error {
-	d := h.find(id)
+	d, vm := h.find(id), vm.Started()
 	switch {
 	case vm.ID != id:
 		return refuse(hypervisor.Invalid, "the VM's name is %q", vm.ID)

@@ -39,6 +39,12 @@ func migrate(ctx context.Context, of *domain, out hypervisor.Outgoing) error {
 	if rec == nil {
 		return qemu.Refuse(hypervisor.NotFound, "no such VM")
 	}
+	if rec.Hotplug != nil && vm != nil && !vm.Ended() { // its target must have what it has
+		if err := d.hotplugged(ctx, vm); err != nil {
+			return err
+		}
+		rec, job, vm = d.Present()
+	}
 	l, _, err := d.Look(ctx)
 	if err != nil {
 		return qemu.Observing(err)

@@ -22,11 +22,16 @@ func (d guest) Resize(ctx context.Context, p found, vm hypervisor.VM) error {
 	if vm.ID != d.ID {
 		return qemu.Refuse(hypervisor.Invalid, "the VM's name is %q", vm.ID)
 	}
-	if p.State != hypervisor.Shutoff || p.Job != nil && p.Job.Role == backend.Source &&
-		p.Job.Stage.Live() {
+	if p.Job != nil && p.Job.Role == backend.Source && p.Job.Stage.Live() {
 		return p.Conflict()
 	}
-	if p.Rec.VM.Equal(vm) {
+	if p.State == hypervisor.Running || p.State == hypervisor.Paused {
+		return d.hotplug(ctx, p, vm)
+	}
+	if p.State != hypervisor.Shutoff {
+		return p.Conflict()
+	}
+	if vm = vm.Started(); p.Rec.VM.Equal(vm) {
 		return nil
 	}
 	err := resizable(p.Rec.VM, vm)
@@ -42,7 +47,7 @@ func (d guest) Resize(ctx context.Context, p found, vm hypervisor.VM) error {
 	}
 	_ = d.CutBack(ctx) // what cannot be cut is grown already, or told of
 	if err = d.grow(ctx, growth(p.Rec.VM, vm)); err == nil {
-		err = d.Put(true, func(r *domainRecord) { r.VM, r.Growing = vm, nil })
+		err = d.Put(true, func(r *domainRecord) { r.VM, r.Growing, r.Hotplug = vm, nil, nil })
 	}
 	if err != nil {
 		return errors.Join(err, d.CutBack(ctx))
@@ -66,11 +71,12 @@ func resizable(old, vm hypervisor.VM) error {
 			hw.Disks[i].Size = before.Size
 		}
 		hw.Pins = old.Hardware.Pins // there is one for each CPU
+		hw.MaxMemory, hw.MaxCPUs, hw.DIMMs = old.Hardware.MaxMemory, old.Hardware.MaxCPUs, old.Hardware.DIMMs
 		same.Hardware = &hw
 	}
 	if !same.Equal(old) {
 		return qemu.Refuse(hypervisor.Invalid,
-			"only memory, CPUs, their pins and the sizes of disks can be changed")
+			"only memory, CPUs, the room for more, pins and the sizes of disks can be changed")
 	}
 	return nil
 }

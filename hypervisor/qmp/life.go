@@ -339,6 +339,8 @@ const (
 	stepReset
 	// stepPress: the guest runs on although it was asked to shut down: press its button again.
 	stepPress
+	// stepNotePlugged: a resize was cut: note what the QEMU has of it.
+	stepNotePlugged
 	// stepRun: let the guest run.
 	stepRun
 	// stepActivate: the target has everything, and its source has stopped: note that
@@ -369,7 +371,7 @@ const (
 	stepGiveUp
 )
 
-var steps = [...]string{"Rest", "Bury", "Quit", "Reset", "Press", "Run", "Activate", "Arrive", "Send",
+var steps = [...]string{"Rest", "Bury", "Quit", "Reset", "Press", "NotePlugged", "Run", "Activate", "Arrive", "Send",
 	"FinishMirrors", "GoOver", "Halt", "Continue", "EndWait", "Announce", "Keep", "GiveUp"}
 
 // String returns the step's name.
@@ -415,6 +417,8 @@ func dueInLife(d *domainRecord, l look, now time.Time) nextStep {
 		return stepReset
 	case l.Run == qemu.Shutdown, d.Doing == hypervisor.Stopping && d.Late(now):
 		return stepQuit
+	case replugs(d, l):
+		return stepNotePlugged
 	case l.Run == qemu.Running && d.PressUnheard(now):
 		return stepPress
 	case d.Doing == hypervisor.Starting:

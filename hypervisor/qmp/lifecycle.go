@@ -58,7 +58,7 @@ func needsNoAnswer(c hypervisor.Command, l look) bool {
 // know.
 func (d guest) Start(ctx context.Context, p found, vm hypervisor.VM) error {
 	h := d.Node
-	switch {
+	switch vm = vm.Started(); {
 	case vm.ID != d.ID:
 		return qemu.Refuse(hypervisor.Invalid, "the VM's name is %q", vm.ID)
 	case p.State == hypervisor.Starting || p.State == hypervisor.Running ||

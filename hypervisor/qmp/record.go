@@ -33,6 +33,9 @@ type domainRecord struct {
 	// Growing are the disks whose images a resize is making larger, in the sizes that they
 	// had. Nothing was written beyond yet.
 	Growing []hypervisor.Disk
+	// Hotplug is what a VM that runs is being made by a resize; nil is nothing. What its QEMU has of
+	// that is not noted yet.
+	Hotplug *hypervisor.VM `json:",omitempty"`
 }
 
 // A stage is how far a job has come on this host, as far as only the journal can

@@ -148,6 +148,8 @@ func (d *domain) do(ctx context.Context, step nextStep, l look, m qemu.Migration
 		return d.reset(ctx, vm, l)
 	case stepPress:
 		return d.press(ctx, vm)
+	case stepNotePlugged:
+		return d.hotplugged(ctx, vm)
 	case stepRun:
 		return d.Run(ctx, vm)
 	case stepRest:
@@ -215,7 +217,7 @@ func (d *domain) leave(rec *domainRecord, incoming, ran bool) error {
 		return d.Put(true, func(r *domainRecord) {
 			r.Own, r.Ran, r.Ending, r.Paused, r.Before = true, false, false, false, nil
 			r.Doing, r.By, r.Measuring = hypervisor.Absent, time.Time{}, time.Time{}
-			r.Asked = time.Time{}
+			r.Asked, r.Hotplug = time.Time{}, nil
 			r.Rest = hypervisor.Shutoff
 			if ran && !rec.Ending {
 				r.Rest = hypervisor.Crashed

@@ -11,9 +11,9 @@ import (
 
 // The limits of a machine.
 const (
-	// maxCPUs is how many CPUs can be interrupted without an IOMMU that remaps
+	// MaxCPUs is how many CPUs can be interrupted without an IOMMU that remaps
 	// interrupts, which no machine here has.
-	maxCPUs = 255
+	MaxCPUs = 255
 	// sector is the unit of a disk's size, in bytes.
 	sector   = 512
 	maxDisks = 128
@@ -72,7 +72,24 @@ func (c *Checker) Need(holds bool, check, need string, have any) {
 
 // CPUs adds a reason unless a VM can have so many.
 func (c *Checker) CPUs(n int) {
-	c.Need(n >= 1 && n <= maxCPUs, "CPUs", fmt.Sprintf("1 to %d", maxCPUs), n)
+	c.Need(n >= 1 && n <= MaxCPUs, "CPUs", fmt.Sprintf("1 to %d", MaxCPUs), n)
+}
+
+// Room adds reasons unless a VM can have the room to grow, and the memory modules, of its hardware.
+func (c *Checker) Room(vm hypervisor.VM, h hypervisor.Hardware) {
+	c.Need(h.MaxMemory >= 0 && h.MaxMemory%hypervisor.DIMMUnit == 0, "most memory",
+		fmt.Sprintf("a multiple of %v", hypervisor.DIMMUnit), h.MaxMemory)
+	c.Need(h.MaxCPUs >= 0 && h.MaxCPUs <= MaxCPUs, "most CPUs", fmt.Sprintf("up to %d", MaxCPUs), h.MaxCPUs)
+	c.Need(len(h.DIMMs) <= hypervisor.MaxDIMMs, "memory modules",
+		fmt.Sprintf("up to %d", hypervisor.MaxDIMMs), len(h.DIMMs))
+	left := vm.Memory
+	for _, size := range h.DIMMs {
+		c.Need(size > 0 && size%hypervisor.DIMMUnit == 0, "memory module",
+			fmt.Sprintf("a multiple of %v", hypervisor.DIMMUnit), size)
+		left -= max(0, min(size, left))
+	}
+	c.Need(len(h.DIMMs) == 0 || left > 0 && vm.Memory <= h.MaxMemory, "memory modules",
+		fmt.Sprintf("less than its memory of %v, which is within its most", vm.Memory), h.MaxMemory)
 }
 
 // Hugepages adds reasons unless memory can be made of these pages; 0 is the usual ones.

@@ -64,6 +64,10 @@ func vmAddCommand(f *deskFlags) *cobra.Command {
 	flags := c.Flags()
 	flags.StringVar(&v.Memory, "memory", "", "`SIZE` of its memory: 4GiB; without it the argument is a file")
 	flags.IntVar(&v.CPUs, "cpus", 1, "`N` virtual CPUs")
+	flags.StringVar(&v.MaxMemory, "max-memory", "", "`SIZE` that its memory can grow to while it runs;\n"+
+		"default: it does not")
+	flags.IntVar(&v.MaxCPUs, "max-cpus", 0, "`N` CPUs that it can grow to while it runs; default: it\n"+
+		"does not")
 	flags.StringVar(&v.Host, "host", "", "the `HOST` where it is started")
 	flags.StringVar(&v.Firmware, "firmware", "", "`FILE` of its firmware, on the hosts")
 	flags.StringVar(&v.Machine, "machine", "", "its machine `TYPE`: q35, pc")
@@ -194,16 +198,28 @@ func vmDetachCommand(f *deskFlags) *cobra.Command {
 		}}
 }
 
+const vmResizeHelp = `Resize a VM. One that runs grows at once, where it was started with room for that
+(--max-memory and --max-cpus of godwit vm add) and its host can do it: memory in multiples of 128MiB,
+CPUs one by one. Everything else takes effect at its next start or reboot: less memory, fewer CPUs, and more than
+there is room for. godwit vm list says what a VM waits for.
+
+With --max-memory and --max-cpus the VM has that room from its next start on.`
+
 func vmResizeCommand(f *deskFlags) *cobra.Command {
-	var memory string
+	var memory, most string
 	var size client.Size
 	c := &cobra.Command{Use: "resize VM [--memory SIZE] [--cpus N]",
-		Short: "Resize a VM; takes effect at its next start or reboot",
-		Args:  cobra.ExactArgs(1),
+		Short: "Resize a VM: at once where it has room to grow, else at its next start",
+		Long:  vmResizeHelp, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if memory != "" {
 				if size.Memory, err = inventory.ParseBytes(memory); err != nil {
 					return fmt.Errorf("--memory: %w", err)
+				}
+			}
+			if most != "" {
+				if size.MaxMemory, err = inventory.ParseBytes(most); err != nil {
+					return fmt.Errorf("--max-memory: %w", err)
 				}
 			}
 			return f.once(c, func(ctx context.Context, d *desk) error {
@@ -213,6 +229,8 @@ func vmResizeCommand(f *deskFlags) *cobra.Command {
 		}}
 	c.Flags().StringVar(&memory, "memory", "", "`SIZE` of its memory: 4GiB")
 	c.Flags().IntVar(&size.CPUs, "cpus", 0, "`N` virtual CPUs")
+	c.Flags().StringVar(&most, "max-memory", "", "`SIZE` that its memory can grow to while it runs")
+	c.Flags().IntVar(&size.MaxCPUs, "max-cpus", 0, "`N` CPUs that it can grow to while it runs")
 	return c
 }
 

@@ -19,14 +19,17 @@ import (
 // NewVM describes a VM by the flags of a command line.
 type NewVM struct {
 	// Name is the VM's; without Memory it is that of a file with VMs.
-	Name     string
-	Memory   string // "4GiB"
-	CPUs     int
-	Host     string // default: the controller chooses one
-	Firmware string // a file on the hosts
-	Machine  string
-	Disk     string // a file on all hosts: PATH, or PATH,format=FORMAT
-	Strategy string
+	Name   string
+	Memory string // "4GiB"
+	CPUs   int
+	// MaxMemory and MaxCPUs are what it can grow to while it runs. Default: not at all.
+	MaxMemory string
+	MaxCPUs   int
+	Host      string // default: the controller chooses one
+	Firmware  string // a file on the hosts
+	Machine   string
+	Disk      string // a file on all hosts: PATH, or PATH,format=FORMAT
+	Strategy  string
 }
 
 // diskFormats are the formats that the image of a disk may have.
@@ -75,8 +78,16 @@ func (v NewVM) record() (*store.VM, error) {
 	namespace, _ := divide(id)
 	r := &store.VM{VM: hypervisor.VM{ID: id, Memory: memory, CPUs: v.CPUs}, Namespace: namespace,
 		Strategy: strategy, Migratable: true, Host: hypervisor.HostName(v.Host)}
-	if v.Firmware+v.Machine+v.Disk != "" {
-		h := &hypervisor.Hardware{Machine: v.Machine, Firmware: v.Firmware}
+	if v.Firmware+v.Machine+v.Disk+v.MaxMemory != "" || v.MaxCPUs != 0 {
+		h := &hypervisor.Hardware{Machine: v.Machine, Firmware: v.Firmware, MaxCPUs: v.MaxCPUs}
+		if v.MaxMemory != "" {
+			if h.MaxMemory, err = inventory.ParseBytes(v.MaxMemory); err != nil {
+				return nil, fmt.Errorf("max-memory: %w", err)
+			}
+		}
+		if err := room(h.MaxMemory, h.MaxCPUs); err != nil {
+			return nil, err
+		}
 		if v.Disk != "" {
 			path, format, declared := strings.Cut(v.Disk, ",format=")
 			if declared && !slices.Contains(diskFormats, format) {

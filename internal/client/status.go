@@ -368,9 +368,28 @@ func OfVM(c *Cluster, v *store.VM) VM {
 		s.Why = unplugged(v)
 	}
 	if s.Why == "" && v.Resized() && s.State == "running" {
-		s.Why = "another size is requested: takes effect at its next start or reboot"
+		s.Why = unresized(v, h)
 	}
 	return s
+}
+
+// unresized says when a VM that runs gets the size that is requested, and why not now.
+func unresized(v *store.VM, h *store.Host) string {
+	now := v.Now()
+	grown, err := v.Grows(now)
+	switch {
+	case now.Memory == v.VM.Memory && now.CPUs == v.VM.CPUs:
+		return "other room to grow is requested: takes effect at its next start or reboot"
+	case err != nil:
+		return "another size is requested: takes effect at its next start or reboot: " +
+			strings.TrimSuffix(err.Error(), ": "+hypervisor.Conflict.Error())
+	case h != nil && !h.Host.Abilities.Has(hypervisor.CanResizeLive):
+		return "another size is requested: takes effect at its next start or reboot: " + string(v.Host) +
+			" cannot resize a VM that runs"
+	case v.ActiveMigration != "":
+		return "it grows when migration " + string(v.ActiveMigration) + " has ended"
+	}
+	return fmt.Sprintf("it is to grow to %v and %d CPUs", grown.Memory, grown.CPUs)
 }
 
 // unplugged describes the changes of a VM's disks that are not made yet.

@@ -1,9 +1,11 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -200,13 +202,31 @@ func unknownDisk(name string, disks []hypervisor.Disk) error {
 type Size struct {
 	Memory hypervisor.Bytes
 	CPUs   int
+	// MaxMemory and MaxCPUs are what it can grow to while it runs, from its next start on.
+	MaxMemory hypervisor.Bytes
+	MaxCPUs   int
 }
 
-// ResizeVM changes the memory and CPUs of a VM; takes effect at its next start or reboot.
+// room refuses room to grow that no VM can be started with.
+func room(memory hypervisor.Bytes, cpus int) error {
+	switch {
+	case memory < 0 || memory%hypervisor.DIMMUnit != 0:
+		return fmt.Errorf("max-memory: %v is no multiple of %v", memory, hypervisor.DIMMUnit)
+	case cpus < 0 || cpus > backend.MaxCPUs:
+		return fmt.Errorf("max-cpus: %d is not between 0 and %d", cpus, backend.MaxCPUs)
+	}
+	return nil
+}
+
+// ResizeVM changes the memory and CPUs of a VM. One that runs grows at once where it was started with
+// room for that, and its host can do it; everything else takes effect at its next start or reboot.
 func (d *Client) ResizeVM(ctx context.Context, id hypervisor.VMID, to Size) (*store.VM, error) {
 	what := "resize vm " + string(id)
 	if to == (Size{}) || to.Memory < 0 || to.CPUs < 0 {
 		return nil, refuse(what, "give its memory, its CPUs, or both")
+	}
+	if err := room(to.MaxMemory, to.MaxCPUs); err != nil {
+		return nil, refuse(what, "%v", err)
 	}
 	return d.changeVM(ctx, id, "resize", func(v *store.VM) error {
 		if to.Memory > 0 {
@@ -214,6 +234,14 @@ func (d *Client) ResizeVM(ctx context.Context, id hypervisor.VMID, to Size) (*st
 		}
 		if to.CPUs > 0 {
 			v.VM.CPUs = to.CPUs
+		}
+		if to.MaxMemory > 0 || to.MaxCPUs > 0 {
+			var h hypervisor.Hardware
+			if v.VM.Hardware != nil {
+				h = *v.VM.Hardware // it is shared: replaced, never changed
+			}
+			h.MaxMemory, h.MaxCPUs = cmp.Or(to.MaxMemory, h.MaxMemory), cmp.Or(to.MaxCPUs, h.MaxCPUs)
+			v.VM.Hardware = &h
 		}
 		return nil
 	})

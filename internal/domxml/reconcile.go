@@ -32,6 +32,7 @@ func Reconcile(asked hypervisor.VM, f Facts) hypervisor.VM {
 	}
 	h.Disks = reconcileDisks(want.Disks, h.Disks)
 	h.NICs = reconcileNICs(want.NICs, h.NICs)
+	h.MaxMemory, h.MaxCPUs = want.MaxMemory, want.MaxCPUs // no room is made: the XML says nothing of it
 	vm.Hardware = h
 	if plain := (hypervisor.VM{ID: vm.ID, Memory: vm.Memory, CPUs: vm.CPUs,
 		Hardware: asked.Hardware}); plain.Equal(vm) {

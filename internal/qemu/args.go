@@ -67,7 +67,7 @@ func board(vm hypervisor.VM, s Settings) []string {
 	if h.Hugepages != 0 {
 		name += ",memory-backend=" + ramID
 	}
-	args := []string{"-machine", name, "-cpu", s.cpu(h), "-smp", fmt.Sprintf("cpus=%d", vm.CPUs),
+	args := []string{"-machine", name, "-cpu", s.cpu(h), "-smp", smp(vm.CPUs, h.MaxCPUs),
 		"-global", f.power + ".disable_s3=1", "-global", f.power + ".disable_s4=1"}
 	if h.Firmware != "" {
 		args = append(args, "-bios", h.Firmware)
@@ -79,15 +79,55 @@ func board(vm hypervisor.VM, s Settings) []string {
 // name migrates to and from memory that was not.
 const ramID = "pc.ram"
 
-func memory(vm hypervisor.VM) []string {
-	args := []string{"-m", fmt.Sprintf("size=%dK", vm.Memory/hypervisor.KiB)}
-	page := hardware(vm.Hardware).Hugepages
-	if page == 0 {
-		return args
+// smp is the CPUs, with room for more. A CPU that was plugged in is like one that the machine was
+// started with: a target has it from the start.
+func smp(cpus, most int) string {
+	if most <= cpus {
+		return fmt.Sprintf("cpus=%d", cpus)
 	}
-	// The pages are reserved when QEMU starts, so that a lack of them is seen then.
-	return append(args, "-object", quoted(map[string]any{"qom-type": "memory-backend-memfd",
-		"id": ramID, "size": vm.Memory, "hugetlb": true, "hugetlbsize": page}))
+	return fmt.Sprintf("cpus=%d,maxcpus=%d", cpus, most)
+}
+
+// memory is what the machine was started with, the room for modules, and those that were plugged in
+// since: a target has the same ones in the same slots.
+func memory(vm hypervisor.VM) []string {
+	h, base := hardware(vm.Hardware), vm.BootMemory()
+	size := fmt.Sprintf("size=%dK", base/hypervisor.KiB)
+	if h.MaxMemory > base {
+		size += fmt.Sprintf(",slots=%d,maxmem=%dK", hypervisor.MaxDIMMs, h.MaxMemory/hypervisor.KiB)
+	}
+	args := []string{"-m", size}
+	if h.Hugepages != 0 {
+		// The pages are reserved when QEMU starts, so that a lack of them is seen then.
+		args = append(args, "-object", quoted(memoryBackend(ramID, base, h.Hugepages)))
+	}
+	for i := range h.DIMMs {
+		args = append(args, "-object", quoted(dimmBackend(h, i)), "-device", quoted(dimmDevice(i)))
+	}
+	return args
+}
+
+// memoryBackend is memory of the host in pages of a size; 0 is the usual ones.
+func memoryBackend(id string, size, page hypervisor.Bytes) map[string]any {
+	if page == 0 {
+		return map[string]any{"qom-type": "memory-backend-ram", "id": id, "size": size}
+	}
+	return map[string]any{"qom-type": "memory-backend-memfd", "id": id, "size": size,
+		"hugetlb": true, "hugetlbsize": page}
+}
+
+// dimmID and dimmMemory are what QEMU calls module i and its memory.
+func dimmID(i int) string     { return fmt.Sprintf("dimm%d", i) }
+func dimmMemory(i int) string { return dimmID(i) + ".memory" }
+
+// dimmBackend is the memory of module i, for object-add.
+func dimmBackend(h hypervisor.Hardware, i int) map[string]any {
+	return memoryBackend(dimmMemory(i), h.DIMMs[i], h.Hugepages)
+}
+
+// dimmDevice is module i, for device_add. Its slot is its number.
+func dimmDevice(i int) map[string]any {
+	return map[string]any{"driver": "pc-dimm", "id": dimmID(i), "memdev": dimmMemory(i), "slot": i}
 }
 
 func (s Settings) monitor() []string {

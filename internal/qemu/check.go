@@ -64,6 +64,7 @@ func (c *checker) size(vm hypervisor.VM, h hypervisor.Hardware) {
 		fmt.Sprintf("a multiple of %v and at least %v", memoryUnit, minMemory),
 		fmt.Sprintf("%d bytes", vm.Memory))
 	c.Hugepages(h.Hugepages, vm.Memory)
+	c.Room(vm, h)
 }
 
 func (c *checker) board(vm hypervisor.VM, h hypervisor.Hardware, s Settings) {

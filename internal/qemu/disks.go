@@ -163,8 +163,15 @@ func firstWritable(all []hypervisor.Disk) int {
 func disks(vm hypervisor.VM, s Settings) []string {
 	h := hardware(vm.Hardware)
 	f, _ := familyOf(h.Machine)
-	args := []string{"-device", quoted(map[string]any{"driver": "virtio-scsi-pci",
-		"id": controller, "bus": f.bus, "addr": fmt.Sprintf("0x%x", scsiSlot)})}
+	scsi := map[string]any{"driver": "virtio-scsi-pci", "id": controller, "bus": f.bus,
+		"addr": fmt.Sprintf("0x%x", scsiSlot)}
+	if h.MaxCPUs > 0 {
+		// By default it has a queue for each CPU that the machine is started with, which is another
+		// number at the target of a VM that has grown.
+		// Source: QEMU 7.2 hw/virtio/virtio-pci.c (virtio_pci_optimal_num_queues).
+		scsi["num_queues"] = max(vm.CPUs, h.MaxCPUs)
+	}
+	args := []string{"-device", quoted(scsi)}
 	for i := range h.Disks {
 		args = append(args, "-blockdev", quoted(DiskNode(vm, i, s)),
 			"-device", quoted(DiskDevice(vm.Hardware, i)))

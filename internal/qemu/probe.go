@@ -79,6 +79,8 @@ func (f Features) needs() map[hypervisor.Abilities]bool {
 			f.Commands["nbd-server-start"] && f.Commands["block-export-add"],
 		hypervisor.CanMeasureDirtyRate: f.Commands["calc-dirty-rate"],
 		hypervisor.CanSnapshot:         f.Commands["blockdev-snapshot-internal-sync"],
+		hypervisor.CanResizeLive: f.Commands["query-memory-devices"] &&
+			f.Commands["query-hotpluggable-cpus"] && f.Commands["device_add"] && f.Commands["object-add"],
 		hypervisor.CanAttachDisk: f.Commands["blockdev-add"] && f.Commands["device_add"] &&
 			f.Commands["device_del"],
 	}
