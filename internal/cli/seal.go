@@ -117,22 +117,48 @@ func auditSealCommand() *cobra.Command {
 	return c
 }
 
-// keep adds seals to their file, and says which.
+// keep adds seals to their file, and says which: all of them are on the disk by then. One that cannot
+// be written leaves the file as it was, which could not be read again with half of a seal at its end.
 func (f *sealFlags) keep(out io.Writer, made []audit.Seal) error {
-	file, err := os.OpenFile(f.seals, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if len(made) == 0 {
+		_, err := fmt.Fprintln(out, "every line is sealed")
+		return err
+	}
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	for _, s := range made {
+		if err := e.Encode(s); err != nil {
+			return err
+		}
+	}
+	if err := appendWhole(f.seals, text.Bytes()); err != nil {
+		return fmt.Errorf("the lines %d to %d are not sealed: %s: %w", made[0].From, made[len(made)-1].To,
+			f.seals, err)
+	}
+	for _, s := range made {
+		if _, err := fmt.Fprintf(out, "sealed lines %d to %d\n", s.From, s.To); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendWhole adds text to the end of a file, all of it or nothing.
+func appendWhole(path string, text []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
-	e := json.NewEncoder(file)
-	for _, s := range made {
-		if err = errors.Join(err, e.Encode(s)); err == nil {
-			_, err = fmt.Fprintf(out, "sealed lines %d to %d\n", s.From, s.To)
+	before, err := file.Stat()
+	if err == nil {
+		if _, err = file.Write(text); err == nil {
+			err = file.Sync()
+		}
+		if err != nil {
+			err = errors.Join(err, file.Truncate(before.Size()))
 		}
 	}
-	if len(made) == 0 {
-		_, err = fmt.Fprintln(out, "every line is sealed")
-	}
-	return errors.Join(err, file.Sync(), file.Close())
+	return errors.Join(err, file.Close())
 }
 
 func auditVerifyCommand() *cobra.Command {
