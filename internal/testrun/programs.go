@@ -160,7 +160,8 @@ func (s *suite) execute(ctx context.Context, r selection, p program) (bool, erro
 	if err != nil {
 		return false, err
 	}
-	args := []string{converter, "-t", "-p", p.path, p.file, "-test.v=test2json", "-test.paniconexit0",
+	// test2json ignores signals, and what it starts would do so, too.
+	args := []string{converter, "-t", "-p", p.path, "env", "--default-signal=INT,QUIT", p.file, "-test.v=test2json", "-test.paniconexit0",
 		"-test.timeout=" + limits[r.tier].String()}
 	if r.pattern != "" {
 		args = append(args, "-test.run="+r.pattern)

@@ -69,3 +69,22 @@ func TestAProgramIsKeptUntilItsCodeChanges(t *testing.T) {
 		t.Errorf("the change is not seen: passed %v: %q", ok, said)
 	}
 }
+
+// What a test starts is ended by a signal, as under go test.
+func TestSignalsEndWhatATestStarts(t *testing.T) {
+	module(t, map[string]string{"p/p_test.go": `package p
+import ("os/exec"; "syscall"; "testing")
+func TestSignals(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
+		c := exec.Command("sleep", "60")
+		if err := c.Start(); err != nil { t.Fatal(err) }
+		if err := c.Process.Signal(s); err != nil { t.Fatal(err) }
+		_ = c.Wait()
+		if got := c.ProcessState.Sys().(syscall.WaitStatus).Signal(); got != s { t.Errorf("%v: ended by %v", s, got) }
+	}
+}
+`})
+	if s, ok := runTier(t, func(s *suite, ctx context.Context) (bool, error) { return s.each(ctx, plain) }); !ok {
+		t.Error(s.failed)
+	}
+}
