@@ -17,7 +17,8 @@ import (
 // and not for ever. [Without] leaves one out where it is broken on purpose.
 const (
 	// DrainsEnd: where nothing breaks, a drained host is empty in the end, as far as other hosts
-	// have room and godwit's own decisions would have emptied it in the same world.
+	// have room and godwit's own decisions would have emptied it in the same world. A VM that
+	// something else holds (a backup, a hot-plug, utility volumes) may stay.
 	DrainsEnd = "drains-end"
 	// WorkIsBounded: of one VM no more attempts end within ten minutes than [MaxAttempts] says.
 	WorkIsBounded = "work-is-bounded"
@@ -178,10 +179,15 @@ func onDrained(w *sim.World) (all []rest) {
 	return all
 }
 
-// roomFor lists the VMs on drained hosts for which another host has room, with that host.
+// roomFor lists the VMs on drained hosts that nothing holds and for which another host has room, with
+// that host.
 func roomFor(w *sim.World) (all []rest) {
 	for _, s := range onDrained(w) {
-		place := w.VM(s.vm).Place()
+		v := w.VM(s.vm)
+		if v.Blockers != (store.Blockers{}) {
+			continue // whether its migration began before it was held is a matter of moments
+		}
+		place := v.Place()
 		for _, host := range w.Hosts() {
 			h := w.HostRecord(host)
 			if h == nil || h.Cordoned || w.Draining(host) || host == s.on {
