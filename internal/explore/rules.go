@@ -52,6 +52,7 @@ var rules = Rules{
 		"controller.reservations.sizes", "controller.reservations.spare",
 		"controller.cache.plain", "controller.cache.latest",
 		"controller.queue[*github.com/godwit-vm/godwit/controller.migrationEntry].bySource",
+		"controller.queue[*github.com/godwit-vm/godwit/controller.migrationEntry].longer",
 		"controller.queuedItem[*github.com/godwit-vm/godwit/controller.migrationEntry].rank",
 		"due.Work[github.com/godwit-vm/godwit/hypervisor.HostName].in",
 		"due.Work[*github.com/godwit-vm/godwit/controller.migrationEntry].in",
