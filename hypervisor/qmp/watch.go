@@ -88,9 +88,7 @@ func (d *domain) reconnect(in *qemu.Instance) {
 	if in.Dies(d.Node.Life) {
 		return
 	}
-	again, ok := in.Client.(interface {
-		ConnectContext(context.Context) error
-	})
+	again, ok := in.Client.(qemu.Reconnecter)
 	if !ok || again.ConnectContext(d.Node.Life) != nil {
 		select {
 		case <-time.After(time.Second):

@@ -39,7 +39,15 @@ type Client interface {
 var (
 	_ Client      = (*Monitor)(nil)
 	_ qmp.Monitor = (*Monitor)(nil)
+	_ Reconnecter = (*Monitor)(nil)
 )
+
+// A Reconnecter is a [Client] that can be connected again: to a QEMU that hung, or whose monitor was
+// closed. One that a user's own monitor was adapted to is none.
+type Reconnecter interface {
+	// ConnectContext connects unless the client is connected.
+	ConnectContext(ctx context.Context) error
+}
 
 // A Monitor is a client of one QEMU's QMP server. Its methods are safe for
 // concurrent use.
@@ -75,7 +83,7 @@ func Dial(ctx context.Context, config Config) (*Monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.connectContext(ctx); err != nil {
+	if err := m.ConnectContext(ctx); err != nil {
 		_ = m.Close() // nothing is open: it has nothing to tell
 		return nil, err
 	}
@@ -96,16 +104,16 @@ func New(ctx context.Context, conn net.Conn, config Config) (*Monitor, error) {
 	return m, nil
 }
 
-// connectContext connects unless the Monitor is connected. Subscriptions go
+// ConnectContext connects unless the Monitor is connected. Subscriptions go
 // on; if there was a connection before, they are given a Gap that is Renewed,
 // and then the new connection's events. A failure is a *Failure that is
 // NotSent, as no command but the handshake's left.
-func (m *Monitor) connectContext(ctx context.Context) error {
+func (m *Monitor) ConnectContext(ctx context.Context) error {
 	return m.connect(ctx, m.config.Dial)
 }
 
 // Connect is ConnectContext with the default timeout, as go-qemu wants it.
-func (m *Monitor) Connect() error { return m.connectContext(context.Background()) }
+func (m *Monitor) Connect() error { return m.ConnectContext(context.Background()) }
 
 func (m *Monitor) connect(
 	ctx context.Context, dial func(context.Context) (net.Conn, error),
