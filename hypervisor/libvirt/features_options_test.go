@@ -3,6 +3,7 @@
 package libvirt_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -229,7 +230,13 @@ func TestPostCopyKeepsTheCap(t *testing.T) {
 	if got := cap(); got != slow {
 		t.Errorf("in post-copy the cap is %v, want %v", got, slow)
 	}
-	w.adjust("job", hypervisor.SetBandwidth{Limit: slow / 2})
+	half := hypervisor.SetBandwidth{Limit: slow / 2}
+	if err := w.host(hosta).Adjust(t.Context(), "job", half); errors.Is(err, hypervisor.Conflict) &&
+		w.progress(hosta, "job").Status == hypervisor.JobSucceeded {
+		t.Skip("the machine is busy: all memory had followed before the cap was changed")
+	} else if err != nil {
+		t.Fatal(err)
+	}
 	if got := cap(); got != slow/2 {
 		t.Errorf("in post-copy the new cap is %v, want %v", got, slow/2)
 	}
