@@ -315,7 +315,7 @@ func recordsAreTrue(w InvariantWorld) error {
 			continue
 		}
 		for _, c := range v.DiskChanges {
-			if c.Why == "" {
+			if c.Why == "" && !distrusted(w.HostRecord(v.Host)) {
 				return fmt.Errorf("%s is to %s, and nothing says why it does not", vm, c.Words())
 			}
 		}
@@ -338,7 +338,8 @@ func recordsAreTrue(w InvariantWorld) error {
 }
 
 // distrusted reports whether a host lives that was said to be off. Until operators have started its
-// machine anew it starts nothing, and nothing is started for it elsewhere.
+// machine anew it starts and changes nothing, nothing is started for it elsewhere, and its record says
+// so.
 func distrusted(h *store.Host) bool {
 	return h != nil && h.Refuted() != ""
 }
