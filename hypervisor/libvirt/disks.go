@@ -155,8 +155,12 @@ func (d guest) Resize(ctx context.Context, f found, vm hypervisor.VM) error {
 	if vm.ID != d.ID {
 		return backend.Errorf(hypervisor.Invalid, "the VM's name is %q", vm.ID)
 	}
+	vm = vm.Started()
 	if err := d.Node.Check(vm); err != nil {
 		return err
+	}
+	if f.State == hypervisor.Running || f.State == hypervisor.Paused {
+		return d.hotplug(ctx, f, vm)
 	}
 	if !f.State.Rests() || f.Job != nil && f.Job.Stage.Live() || f.Unresolved() {
 		return f.Conflict()

@@ -46,7 +46,7 @@ type commands struct {
 
 // Start runs a VM from its disks, or from the state that it was saved in.
 func (d guest) Start(ctx context.Context, f found, vm hypervisor.VM) error {
-	switch {
+	switch vm = vm.Started(); {
 	case vm.ID != d.ID:
 		return backend.Errorf(hypervisor.Invalid, "the VM's name is %q", vm.ID)
 	case f.State == hypervisor.Starting || f.State == hypervisor.Running ||

@@ -26,7 +26,7 @@ const abilities = hypervisor.CanAutoConverge | hypervisor.CanPostCopy | hypervis
 	hypervisor.CanUseChannels | hypervisor.CanCompress | hypervisor.CanXBZRLE |
 	hypervisor.CanEncrypt | hypervisor.CanCopyStorage | hypervisor.CanMoveCold |
 	hypervisor.CanMeasureDirtyRate | hypervisor.CanResize | hypervisor.CanSnapshot |
-	hypervisor.CanAttachDisk
+	hypervisor.CanAttachDisk | hypervisor.CanResizeLive
 
 type connect = libvirt.Connect
 

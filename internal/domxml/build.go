@@ -15,7 +15,7 @@ import (
 // Build returns the XML that defines vm as a libvirt domain on the host with these
 // settings and the mark m, whose VM need not be set. The same arguments give the
 // same XML. The machine has what vm
-// says, a serial port and a SCSI controller for disks, and nothing else: no USB, no
+// says, all its memory in one, a serial port and a SCSI controller for disks, and nothing else: no USB, no
 // balloon, no graphics.
 //
 // It fails with a *[backend.Refused], or as [NameOf] does. Whether files exist and whether
@@ -39,13 +39,14 @@ func Build(vm hypervisor.VM, s Settings, m Mark) (string, error) {
 		Type: s.Kind(), Name: name, UUID: UUIDOf(vm.ID),
 		Metadata:      &lx.DomainMetadata{XML: metadata},
 		Memory:        &lx.DomainMemory{Value: kib(vm.Memory), Unit: "KiB"},
+		MaximumMemory: maxMemory(vm, h),
 		MemoryBacking: backing(h),
-		VCPU:          &lx.DomainVCPU{Value: uint(vm.CPUs)},
+		VCPU:          vcpus(vm, h),
 		CPUTune:       pinned(h.Pins),
 		OS:            board(h),
 		Features: &lx.DomainFeatureList{ACPI: &lx.DomainFeature{},
 			APIC: &lx.DomainFeatureAPIC{}},
-		CPU: cpuElement(h.CPUModel, s),
+		CPU: withNodes(cpuElement(h.CPUModel, s), numa(vm, h)),
 		Clock: &lx.DomainClock{Offset: "utc",
 			Timer: []lx.DomainTimer{{Name: "hpet", Present: "no"}}},
 		OnPoweroff: "destroy", OnReboot: "restart", OnCrash: "destroy",
@@ -54,6 +55,11 @@ func Build(vm hypervisor.VM, s Settings, m Mark) (string, error) {
 		Devices: devices(vm, name, s),
 	}
 	return domain.Marshal()
+}
+
+func withNodes(cpu *lx.DomainCPU, nodes *lx.DomainNuma) *lx.DomainCPU {
+	cpu.Numa = nodes
+	return cpu
 }
 
 // kib returns b in KiB; it is a whole number of them.

@@ -45,6 +45,8 @@ func drawnVM(t *rapid.T) hypervisor.VM {
 		Hugepages: rapid.SampledFrom([]hypervisor.Bytes{0, 2 * hypervisor.MiB}).Draw(t, "pages"),
 		Firmware:  rapid.SampledFrom([]string{"", "/fw/a & b.bin"}).Draw(t, "firmware"),
 		DebugPort: rapid.SampledFrom([]uint16{0, 1, 0xe9, 0xffff}).Draw(t, "port"),
+		MaxMemory: hypervisor.Bytes(rapid.IntRange(0, 1<<14).Draw(t, "most memory")) * hypervisor.DIMMUnit,
+		MaxCPUs:   rapid.IntRange(0, 16).Draw(t, "most CPUs"),
 	}
 	if rapid.Bool().Draw(t, "pinned") {
 		for range vm.CPUs {

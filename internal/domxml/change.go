@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/beevik/etree"
 
@@ -160,12 +159,13 @@ func setNodes(domain *etree.Element, nodes []int) {
 	}
 }
 
-// Resize returns the domain's XML with the memory and the CPUs of vm, and with its
-// pins. It is for a domain that is shut off. The mark stays; see [SetMark].
+// Resize returns the domain's XML with the memory and the CPUs of vm, with the room to grow and the
+// pins that it asks for, and without memory modules: what they had is ordinary memory. It is for a
+// domain that is shut off. The mark stays; see [SetMark].
 //
 // It fails with a *[backend.Refused] for a size that no VM has, with [hypervisor.Conflict]
 // where the XML divides the present size into parts, sockets or NUMA nodes or
-// modules, so that only its author can say how to divide another one, and with
+// modules that are no plain memory, so that only its author can say how to divide another one, and with
 // [hypervisor.Invalid] for XML that is no domain.
 func Resize(xml string, vm hypervisor.VM) (string, error) {
 	d, err := parse(xml, Domain)
@@ -182,14 +182,15 @@ func Resize(xml string, vm hypervisor.VM) (string, error) {
 	memory, _ := amount(child(d.Root, "memory"))
 	cpus, _ := cpusOf(d.Root)
 	current, _ := amount(child(d.Root, "currentMemory"))
-	if memory != vm.Memory || current != 0 && current != vm.Memory {
-		if err := setMemory(d.Root, vm.Memory); err != nil {
+	is := reconcileRoom(h, h, vm.Memory, vm.CPUs, readRoom(d.Root, cpus))
+	if cpus != vm.CPUs || is.MaxCPUs != h.MaxCPUs {
+		if err := setCPUs(d.Root, vm.CPUs, h.MaxCPUs); err != nil {
 			return "", err
 		}
 	}
-	limit := textIn(child(d.Root, "vcpu"))
-	if cpus != vm.CPUs || limit != strconv.Itoa(cpus) {
-		if err := setCPUs(d.Root, vm.CPUs); err != nil {
+	if memory != vm.Memory || current != 0 && current != vm.Memory || is.MaxMemory != h.MaxMemory ||
+		is.DIMMs != nil {
+		if err := setMemory(d.Root, vm.Memory, h.MaxMemory); err != nil {
 			return "", err
 		}
 	}
@@ -198,45 +199,4 @@ func Resize(xml string, vm hypervisor.VM) (string, error) {
 		setPins(d.Root, h.Pins)
 	}
 	return d.String(), nil
-}
-
-func setMemory(domain *etree.Element, memory hypervisor.Bytes) error {
-	if err := undivided(domain, "memory", "cpu/numa", "devices/memory", "maxMemory"); err != nil {
-		return err
-	}
-	for _, tag := range []string{"memory", "currentMemory"} {
-		e := child(domain, tag)
-		if e == nil && tag == "currentMemory" {
-			continue // it is as much as the memory
-		}
-		e = ensure(domain, tag)
-		Set(e, "unit", "KiB")
-		e.SetText(strconv.FormatUint(uint64(kib(memory)), 10))
-	}
-	return nil
-}
-
-func setCPUs(domain *etree.Element, cpus int) error {
-	if err := undivided(domain, "CPUs", "cpu/numa", "cpu/topology"); err != nil {
-		return err
-	}
-	e := ensure(domain, "vcpu")
-	e.RemoveAttr("current")
-	e.SetText(strconv.Itoa(cpus))
-	if each := child(domain, "vcpus"); each != nil {
-		remove(each) // which of them are plugged in
-	}
-	return nil
-}
-
-// undivided fails if the domain has one of the elements at these paths.
-func undivided(domain *etree.Element, what string, paths ...string) error {
-	for _, path := range paths {
-		if child(domain, strings.Split(path, "/")...) != nil {
-			return fmt.Errorf("domain %s: the %s cannot be changed, because its XML divides them "+
-				"in /domain/%s: change both with 'virsh edit': %w",
-				nameIn(domain), what, path, hypervisor.Conflict)
-		}
-	}
-	return nil
 }

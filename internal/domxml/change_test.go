@@ -207,7 +207,8 @@ func TestChanges(t *testing.T) {
 
 func TestResize(t *testing.T) {
 	three := hypervisor.VM{ID: "default/a", Memory: 3 * hypervisor.MiB, CPUs: 3}
-	pinned := three
+	roomy, pinned := three, three
+	roomy.Hardware = &hypervisor.Hardware{MaxMemory: 2 * hypervisor.DIMMUnit, MaxCPUs: 5}
 	pinned.Hardware = &hypervisor.Hardware{Pins: [][]int{{1}, {2}, {3}}}
 	tests := []struct {
 		about, before string
@@ -236,10 +237,36 @@ func TestResize(t *testing.T) {
 				"<vcpupin vcpu='2' cpuset='3'/></cputune></domain>", 0},
 		{"CPUs in sockets", domain("<cpu><topology sockets='1'/></cpu>"), three, "",
 			hypervisor.Conflict},
-		{"memory in nodes", domain("<vcpu>3</vcpu><cpu><numa><cell/></numa></cpu>"), three, "",
+		{"memory in nodes", domain("<vcpu>3</vcpu><cpu><numa><cell/><cell/></numa></cpu>"), three, "",
 			hypervisor.Conflict},
 		{"memory in modules", domain("<vcpu>3</vcpu><devices><memory/></devices>"), three, "",
 			hypervisor.Conflict},
+		{"memory in modules of their author's", domain("<vcpu>3</vcpu><devices><memory model='dimm'>" +
+			"<source><nodemask>1</nodemask></source><target><size>1024</size></target></memory></devices>"), three, "",
+			hypervisor.Conflict},
+		{"room that is new", "<domain><name>a</name><memory unit='MiB'>3</memory><vcpu>3</vcpu></domain>", roomy,
+			"<domain><name>a</name><memory unit='KiB'>3072</memory><vcpu current='3'>5</vcpu>" +
+				"<maxMemory unit='KiB' slots='16'>262144</maxMemory><cpu><numa>" +
+				"<cell id='0' cpus='0-4' memory='3072' unit='KiB'/></numa></cpu></domain>", 0},
+		{"the same room is no change", "<domain><name>a</name><memory unit='MiB'>3</memory><maxMemory>262144" +
+			"</maxMemory><vcpu current='3'>5</vcpu></domain>", roomy, "<domain><name>a</name><memory unit='MiB'>3" +
+			"</memory><maxMemory>262144</maxMemory><vcpu current='3'>5</vcpu></domain>", 0},
+		{"modules become memory", "<domain><name>a</name><maxMemory slots='16' unit='KiB'>262144</maxMemory>" +
+			"<memory>3072</memory><vcpu current='3'>5</vcpu><vcpus/><cpu><numa><cell id='0' cpus='0-4' memory='1' " +
+			"unit='MiB'/></numa></cpu><devices><memory model='dimm'><target><size unit='MiB'>2</size>" +
+			"<node>0</node></target></memory></devices></domain>", roomy,
+			"<domain><name>a</name><maxMemory slots='16' unit='KiB'>262144</maxMemory>" +
+				"<memory unit='KiB'>3072</memory><vcpu current='3'>5</vcpu><vcpus/><cpu><numa><cell id='0' cpus='0-4' " +
+				"memory='3072' unit='KiB'/></numa></cpu><devices></devices></domain>", 0},
+		{"room that was not asked for stays as far as it does", "<domain><name>a</name><maxMemory slots='2'>4096" +
+			"</maxMemory><memory>2048</memory><vcpu current='2'>4</vcpu><cpu><numa><cell cpus='0-3' memory='2048'/>" +
+			"</numa></cpu></domain>", three, "<domain><name>a</name><maxMemory slots='2' unit='KiB'>4096</maxMemory>" +
+			"<memory unit='KiB'>3072</memory><vcpu current='3'>4</vcpu><cpu><numa><cell cpus='0-3' memory='3072' " +
+			"unit='KiB'/></numa></cpu></domain>", 0},
+		{"room that is too little", "<domain><name>a</name><maxMemory slots='2'>2048</maxMemory><memory>1024" +
+			"</memory><vcpu current='1'>2</vcpu><cpu><numa><cell cpus='0-1' memory='1024'/></numa></cpu></domain>", three,
+			"<domain><name>a</name><memory unit='KiB'>3072</memory><vcpu>3</vcpu><cpu><numa><cell cpus='0-2' " +
+				"memory='3072' unit='KiB'/></numa></cpu></domain>", 0},
 		{"no size", domain(""), hypervisor.VM{ID: "default/a"}, "", hypervisor.Invalid},
 		{"no domain", "<a/>", three, "", hypervisor.Invalid},
 	}

@@ -52,6 +52,7 @@ func (c *checker) size(vm hypervisor.VM, h hypervisor.Hardware) {
 		fmt.Sprintf("a multiple of %v and at least that", memoryUnit),
 		fmt.Sprintf("%d bytes", vm.Memory))
 	c.Hugepages(h.Hugepages, vm.Memory)
+	c.Room(vm, h)
 }
 
 func (c *checker) board(vm hypervisor.VM, h hypervisor.Hardware, name string) {

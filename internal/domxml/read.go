@@ -19,6 +19,7 @@ type Facts struct {
 	// that are passed through, CPUs of which only some are pinned. The sizes of
 	// disks are 0: the XML does not know them.
 	VM       hypervisor.VM
+	Room     Room
 	Name     string // the domain's name
 	UUID     string
 	Type     string // "kvm", "qemu"
@@ -95,6 +96,7 @@ func (f *Facts) read(domain *etree.Element, s Settings) error {
 	if h.Pins, err = readPins(domain, cpus); err != nil {
 		return err
 	}
+	f.Room = readRoom(domain, cpus)
 	f.VM = hypervisor.VM{ID: IDOf(s.Namespace, f.Name), Memory: memory, CPUs: cpus, Hardware: h}
 	f.disks(domain, s)
 	return nil

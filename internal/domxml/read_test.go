@@ -54,6 +54,12 @@ func TestWhatTheXMLSays(t *testing.T) {
 		{"a CPU is the default", "", func(f facts) any { return f.VM.CPUs }, 1},
 		{"CPUs that are not plugged in do not count", "<vcpu current='2'>4</vcpu>",
 			func(f facts) any { return f.VM.CPUs }, 2},
+		{"room is what may be plugged in", "<maxMemory slots='4' unit='GiB'>1</maxMemory><vcpu current='2'>4</vcpu>" +
+			"<devices><memory model='dimm'><target><size>1024</size></target></memory></devices>",
+			func(f facts) any { return f.Room }, domxml.Room{MaxMemory: hypervisor.GiB, MaxCPUs: 4,
+				DIMMs: []hypervisor.Bytes{hypervisor.MiB}}},
+		{"modules that are no memory leave no room", "<maxMemory slots='4' unit='GiB'>1</maxMemory>" +
+			"<devices><memory model='nvdimm'/></devices>", func(f facts) any { return f.Room }, domxml.Room{}},
 		{"pages without a size are those of the host",
 			"<memoryBacking><hugepages/></memoryBacking>",
 			func(f facts) any { return f.VM.Hardware.Hugepages }, 2 * hypervisor.MiB},
@@ -272,6 +278,24 @@ var reconcileTests = []struct {
 	}},
 	{"a card is plugged in", nil, func(f *domxml.Facts) { f.VM.Hardware.NICs[1].Tap = "t" },
 		func(v *hypervisor.VM) { v.Hardware.NICs[0].Tap = "t" }},
+	{"room that was asked for, and what was plugged in", func(v *hypervisor.VM) {
+		v.Hardware.MaxMemory, v.Hardware.MaxCPUs = 4*hypervisor.GiB, 8
+	}, func(f *domxml.Facts) {
+		f.Room = domxml.Room{MaxMemory: 4 * hypervisor.GiB, MaxCPUs: 8, DIMMs: []hypervisor.Bytes{hypervisor.DIMMUnit}}
+		f.VM.Memory += hypervisor.DIMMUnit
+	}, func(v *hypervisor.VM) {
+		v.Memory += hypervisor.DIMMUnit
+		v.Hardware.DIMMs = []hypervisor.Bytes{hypervisor.DIMMUnit}
+	}},
+	{"room that was not asked for", nil, func(f *domxml.Facts) {
+		f.Room = domxml.Room{MaxMemory: 4 * hypervisor.GiB, MaxCPUs: 8, DIMMs: []hypervisor.Bytes{hypervisor.DIMMUnit}}
+	}, nil},
+	{"room that was not made", func(v *hypervisor.VM) {
+		v.Hardware.MaxMemory, v.Hardware.MaxCPUs = 4*hypervisor.GiB, 8
+	}, nil, func(v *hypervisor.VM) { v.Hardware.MaxMemory, v.Hardware.MaxCPUs = 0, 0 }},
+	{"no more room than it has", func(v *hypervisor.VM) {
+		v.Hardware.MaxMemory, v.Hardware.MaxCPUs = hypervisor.GiB, 2
+	}, nil, nil},
 	{"the rest", nil, func(f *domxml.Facts) {
 		f.VM.Hardware.Firmware, f.VM.Hardware.DebugPort, f.VM.Hardware.Hugepages = "/f", 1, 2
 	}, func(v *hypervisor.VM) {

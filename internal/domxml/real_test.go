@@ -113,6 +113,8 @@ func machines(dir string) []hypervisor.VM {
 			Hardware: &hypervisor.Hardware{Machine: "pc-q35-7.2", CPUModel: "max",
 				Firmware:  "/usr/share/seabios/bios.bin",
 				Hugepages: 2 * hypervisor.MiB, DebugPort: 0x402}},
+		{ID: "shop/roomy", Memory: 64 * hypervisor.MiB, CPUs: 1,
+			Hardware: &hypervisor.Hardware{Machine: "pc", MaxMemory: hypervisor.GiB, MaxCPUs: 4}},
 		{ID: "shop/model", Memory: 64 * hypervisor.MiB, CPUs: 1,
 			Hardware: &hypervisor.Hardware{CPUModel: "host-model"}},
 	}

@@ -11,7 +11,8 @@ import (
 // still agrees with that, and as the XML says where it was changed. A
 // machine type agrees with the newest of its kind that libvirt made of it, a default
 // with what it stands for. Disks agree by name and cards by address; they come in
-// the order in which they were asked for, then those that are only in the XML.
+// the order in which they were asked for, then those that are only in the XML. Room to grow that was
+// not asked for is left out, and so are memory modules then: they are a part of the memory.
 //
 // The XML of a running domain has the features that QEMU gave its CPU, and spells
 // the model "host-model" out; such features count as those that were asked for, and
@@ -32,7 +33,7 @@ func Reconcile(asked hypervisor.VM, f Facts) hypervisor.VM {
 	}
 	h.Disks = reconcileDisks(want.Disks, h.Disks)
 	h.NICs = reconcileNICs(want.NICs, h.NICs)
-	h.MaxMemory, h.MaxCPUs = want.MaxMemory, want.MaxCPUs // no room is made: the XML says nothing of it
+	*h = reconcileRoom(*h, want, vm.Memory, vm.CPUs, f.Room)
 	vm.Hardware = h
 	if plain := (hypervisor.VM{ID: vm.ID, Memory: vm.Memory, CPUs: vm.CPUs,
 		Hardware: asked.Hardware}); plain.Equal(vm) {

@@ -1,0 +1,85 @@
+//go:build linux && libvirt_dlopen
+
+package libvirt_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// has checks what a QEMU says that its guest has: the memory that was plugged in, and the CPUs.
+func (w *trial) has(n name, id vmid, dimms, cpus int) {
+	w.t.Helper()
+	count := func(command string) int {
+		text := w.virsh(n, "qemu-monitor-command", domainOf(id), fmt.Sprintf(`{"execute":"%s"}`, command))
+		return strings.Count(text, `"qom-path"`) + strings.Count(text, `"memdev"`)
+	}
+	if d, c := count("query-memory-devices"), count("query-cpus-fast"); d != dimms || c != cpus {
+		w.t.Errorf("QEMU of %s on %s has %d modules and %d CPUs, want %d and %d", id, n, d, c, dimms, cpus)
+	}
+}
+
+// A VM that had no room gets it at its next start, grows, takes what it has along, and keeps it in its
+// definition. A resize that was cut in the middle, as is what another client plugs in, is seen, and its
+// repetition does the rest.
+func TestAVMGrowsWithItsDefinition(t *testing.T) {
+	w := newTrial(t, nil)
+	vm := w.vm(traveller, calm)
+	w.start(hosta, vm)
+	bigger := vm
+	bigger.Memory += hypervisor.DIMMUnit
+	w.refuses(hosta, vm.ID, hypervisor.Resize{VM: bigger}, hypervisor.Conflict,
+		"it was started without room for more memory")
+	w.do(hosta, vm.ID, hypervisor.Kill{})
+	w.becomes(hosta, vm.ID, hypervisor.Shutoff)
+	hardware := *vm.Hardware
+	hardware.MaxMemory, hardware.MaxCPUs, hardware.Pins = hypervisor.GiB, 3, [][]int{{0}}
+	vm.Hardware = &hardware
+	w.start(hosta, vm)
+	if d := w.domain(hosta, vm.ID); !d.VM.Equal(vm) {
+		t.Fatalf("it has started as %+v, want %+v", d.VM, vm)
+	}
+	module := filepath.Join(w.dir, "module.xml")
+	err := os.WriteFile(module, []byte("<memory model='dimm'><target><size unit='MiB'>128</size><node>0</node>"+
+		"</target></memory>"), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.virsh(hosta, "attach-device", domainOf(vm.ID), module, "--live", "--config")
+	bigger.CPUs++
+	pinned := hardware
+	pinned.Pins = [][]int{{0}, {0}}
+	bigger.Hardware = &pinned
+	half := bigger
+	half.CPUs, half.Hardware = vm.CPUs, &hardware
+	half, err = vm.Grow(half)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := w.domain(hosta, vm.ID); !d.VM.Equal(half) {
+		t.Errorf("it is %+v, want %+v", d.VM, half)
+	}
+	w.do(hosta, vm.ID, hypervisor.Resize{VM: bigger})
+	bigger, err = vm.Grow(bigger)
+	if d := w.domain(hosta, vm.ID); err != nil || !d.VM.Equal(bigger) {
+		t.Errorf("it is %+v, want %+v", d.VM, bigger)
+	}
+	w.has(hosta, vm.ID, 1, 2)
+	w.move("there", bigger, hosta, hostb)
+	w.has(hostb, vm.ID, 1, 2)
+	w.sound(hostb, vm.ID)
+	w.keeps(hostb, vm.ID, []string{"<memory model='dimm'>", "current='2'>3</vcpu>",
+		"<vcpupin vcpu='1' cpuset='0'/>"}, "--inactive")
+	w.do(hostb, vm.ID, hypervisor.Kill{})
+	w.becomes(hostb, vm.ID, hypervisor.Shutoff)
+	w.start(hostb, bigger)
+	if d := w.domain(hostb, vm.ID); !d.VM.Equal(bigger.Started()) {
+		t.Errorf("it has started as %+v, want %+v", d.VM, bigger.Started())
+	}
+	w.has(hostb, vm.ID, 0, 2)
+}
