@@ -62,7 +62,8 @@ func New(host hypervisor.HostName, config Config, hv hypervisor.Hypervisor, reco
 func (a *Agent) Hint(vm hypervisor.VMID) bool {
 	a.hinted = true
 	heeds := a.resync.IsZero() // everything is looked at
-	if v := a.home.Get(vm); v != nil && v.ActiveMigration == "" && !a.queue.Failing(v.Key()) {
+	v := a.home.Get(vm)
+	if v != nil && v.ActiveMigration == "" && !a.queue.Failing(v.Key()) {
 		a.queue.Add(v.Key())
 		heeds = true
 	}
@@ -71,7 +72,7 @@ func (a *Agent) Hint(vm hypervisor.VMID) bool {
 		m.Notify()
 		heeds = true
 	}
-	if !heeds && a.home.Get(vm) == nil && len(a.suspects) < mostSuspects {
+	if !heeds && v == nil && len(a.suspects) < mostSuspects {
 		a.suspects = append(a.suspects, vm)
 	}
 	return heeds
