@@ -308,6 +308,45 @@ func TestAVMThatRunsGrows(t *testing.T) {
 	}
 }
 
+// The disks of a VM grow while it runs, also one that came later; what it shall have when it is off, it
+// starts with.
+func TestTheDisksOfAVMGrow(t *testing.T) {
+	s, e := witnessed(t)
+	disk := func(name string, size hypervisor.Bytes) hypervisor.Disk {
+		return hypervisor.Disk{Name: name, Size: size}
+	}
+	with := func(disks ...hypervisor.Disk) func(*store.VM) {
+		return func(v *store.VM) { v.VM = v.VM.WithDisks(disks) }
+	}
+	has := func(want ...hypervisor.Disk) {
+		t.Helper()
+		d, err := s.Host("n1").Domain(ctx, vm)
+		s.ok(err)
+		if now := s.vm().Now().Hardware.Disks; !slices.Equal(d.VM.Hardware.Disks, want) || !slices.Equal(now, want) {
+			t.Errorf("it has %+v, its record says %+v, want %+v", d.VM.Hardware.Disks, now, want)
+		}
+	}
+	s.changeVM(func(v *store.VM) {
+		v.Size = store.SizeOf(v.VM)
+		v.DiskChanges = []store.DiskChange{attach(disk("data", gib))}
+	})
+	s.pass(30 * time.Second)
+	s.changeVM(with(disk("data", 2*gib)))
+	s.pass(30 * time.Second)
+	has(disk("data", 2*gib))
+	if !slices.ContainsFunc(s.noted, func(text string) bool {
+		return strings.Contains(text, "resized to 4GiB and 1 CPUs, disk data of 2GiB while it runs")
+	}) {
+		t.Errorf("it is noted %q", s.noted)
+	}
+	s.changeVM(func(v *store.VM) { v.Stopped = true })
+	s.pass(30 * time.Second)
+	s.changeVM(func(v *store.VM) { with(disk("data", 3*gib))(v); v.Stopped = false })
+	s.pass(30 * time.Second)
+	has(disk("data", 3*gib))
+	e.wants("other", "resize", "stop", "resize", "start")
+}
+
 // A VM that was put into the store while it ran has no size there. When the operator wants
 // another one, its agent says which it has: the room that it takes is that.
 func TestTheSizeOfAVMThatWasNotStartedHereIsFound(t *testing.T) {

@@ -27,7 +27,7 @@ func (a *Agent) stopToResize(ctx context.Context, v *store.VM, d hypervisor.Doma
 	if v, err = a.begins(ctx, v, store.Resizing); err != nil {
 		return err
 	}
-	a.recorder.Note(now, a.host, v.VM.ID, "shuts down to be resized to "+sizeText(v.VM))
+	a.recorder.Note(now, a.host, v.VM.ID, "shuts down to be resized to "+store.Resize(d.VM, v.VM))
 	a.queue.At(v.Key(), now.Add(a.config.Poll))
 	return a.hv.Do(ctx, d.VM.ID, hypervisor.Stop{Grace: grace})
 }
@@ -86,7 +86,7 @@ func (a *Agent) resize(ctx context.Context, v *store.VM, d hypervisor.Domain, no
 	case err != nil:
 		return nil, "", err
 	}
-	a.recorder.Note(now, a.host, v.VM.ID, "resized to "+sizeText(v.VM))
+	a.recorder.Note(now, a.host, v.VM.ID, "resized to "+store.Resize(d.VM, v.VM))
 	return v, "", nil
 }
 
@@ -132,14 +132,15 @@ func (a *Agent) resizeLive(ctx context.Context, v *store.VM, d hypervisor.Domain
 	if err != nil || no != nil || next.Equal(d.VM) || d.State != hypervisor.Running {
 		return v, d, "", err
 	}
+	size := store.Resize(d.VM, next)
 	lacks, err := a.cannotHold(ctx, v, store.SizeOf(next))
 	if err != nil {
 		return v, d, "", err
 	}
 	if len(lacks) > 0 {
-		return v, d, "not resized to " + sizeText(next) + ": " + refusal(lacks), nil
+		return v, d, "not resized to " + size + ": " + refusal(lacks), nil
 	}
-	if try, is := a.unresized[v.VM.ID]; is && now.Before(try.Until) && sizeText(next) == try.Size {
+	if try, is := a.unresized[v.VM.ID]; is && now.Before(try.Until) && size == try.Size {
 		return v, d, v.Trouble, nil // it is not asked for at every look
 	}
 	if v, err = a.begins(ctx, v, store.Resizing); err != nil {
@@ -151,13 +152,13 @@ func (a *Agent) resizeLive(ctx context.Context, v *store.VM, d hypervisor.Domain
 	switch {
 	case refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
 		hypervisor.Conflict):
-		why = "not resized to " + sizeText(next) + ": " + errorText(err)
-		a.unresized[v.VM.ID] = refusedSize{sizeText(next), now.Add(a.config.RetryCap)}
+		why = "not resized to " + size + ": " + errorText(err)
+		a.unresized[v.VM.ID] = refusedSize{size, now.Add(a.config.RetryCap)}
 		a.queue.At(v.Key(), now.Add(a.config.RetryCap))
 	case err != nil:
 		return nil, d, "", err
 	default:
-		a.recorder.Note(now, a.host, v.VM.ID, "resized to "+sizeText(next)+" while it runs")
+		a.recorder.Note(now, a.host, v.VM.ID, "resized to "+size+" while it runs")
 	}
 	d, err = a.hv.Domain(ctx, v.VM.ID)
 	return v, d, why, err

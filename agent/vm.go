@@ -203,7 +203,7 @@ func (a *Agent) isAsWanted(ctx context.Context, v *store.VM, d hypervisor.Domain
 		v, err = a.tell(ctx, v, func(next *store.VM) {
 			a.count(next)
 			next.Operation, next.Ended = store.Nothing, false
-			if other {
+			if other || next.Size != nil { // a disk may have come
 				next.Size = store.SizeOf(d.VM)
 			}
 		})

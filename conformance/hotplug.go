@@ -1,6 +1,10 @@
 package conformance
 
-import "github.com/godwit-vm/godwit/hypervisor"
+import (
+	"slices"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
 
 // roomy is theVM with room to grow while it runs: four modules of memory, and two CPUs.
 func roomy(w *world) hypervisor.VM {
@@ -62,6 +66,30 @@ var hotplugs = []trial{
 		w.Boot(source, vm)
 		w.Refuses(hypervisor.NoRoom, source, theVM, hypervisor.Resize{VM: larger(vm, all, 0)})
 	}},
+	{Name: "a disk of a VM that runs grows, never shrinks, and arrives as large",
+		Able: hypervisor.CanResizeLive | hypervisor.CanAttachDisk, Run: func(w *world) {
+			w.Running()
+			before, disk := w.Domain(source, theVM).VM, data("qcow2")
+			w.Do(source, theVM, hypervisor.AttachDisk{Disk: disk})
+			sized := func(size hypervisor.Bytes) hypervisor.VM {
+				disk.Size = size
+				return before.WithDisks(append(slices.Clone(disksOf(before)), disk))
+			}
+			vm := sized(4 * hypervisor.MiB)
+			w.Do(source, theVM, hypervisor.Resize{VM: vm}, hypervisor.Resize{VM: vm})
+			defined(w, vm)
+			w.Refuses(hypervisor.Invalid, source, theVM, hypervisor.Resize{VM: sized(3 * hypervisor.MiB)})
+			if !w.Hosts[source].Abilities.Has(hypervisor.CanCopyStorage) {
+				return
+			}
+			job := w.Begin(move{VM: vm})
+			w.Arrives(job, hypervisor.Running)
+			vm = sized(8 * hypervisor.MiB)
+			w.Do(target, theVM, hypervisor.Resize{VM: vm})
+			if d := w.Domain(target, theVM); !d.VM.Equal(vm) {
+				w.T.Fatalf("it is %+v, want %+v", d.VM, vm)
+			}
+		}},
 	{Name: "a VM that moves does not grow", Able: hypervisor.CanResizeLive, Run: func(w *world) {
 		vm := roomy(w)
 		w.Boot(source, vm)
@@ -91,4 +119,12 @@ func grows(w *world, s side, vm hypervisor.VM) hypervisor.VM {
 		w.T.Fatalf("it is %+v, want %+v", d, want)
 	}
 	return want
+}
+
+// disksOf returns the disks of a VM.
+func disksOf(vm hypervisor.VM) []hypervisor.Disk {
+	if vm.Hardware == nil {
+		return nil
+	}
+	return vm.Hardware.Disks
 }

@@ -74,6 +74,8 @@ var rules = byCase([][2]string{
 		"and where that is refused there"},
 	{"a VM that runs does not outgrow its host",
 		"A size that does not fit is NoRoom"},
+	{"a disk of a VM that runs grows, never shrinks, and arrives as large",
+		"A disk grows where its image can"},
 	{"a VM that moves does not grow",
 		"It is a Conflict for one that moves"},
 	{"an unknown VM has no size to change",

@@ -15,14 +15,59 @@ const (
 	MaxDIMMs = 16
 )
 
-// Grow returns v as it is when it was given, while it runs, the memory and CPUs of to: memory comes as
-// one module more. It is v when it has both already. It answers [Conflict] with the reason for what
-// only a start can do: for less of one of them, for more than v was started with room for, for
-// memory that is no multiple of [DIMMUnit] more, and when there is no slot left.
+// Grow returns v as it is when it was given, while it runs, the memory, the CPUs and the sizes of disks
+// of to: memory comes as one module more. It is v when it has them already. A disk that to does not
+// have, or has without a size, stays as it is. It answers [Conflict] with the reason for what only a
+// start can do: for less of one of them, for more than v was started with room for, for memory that
+// is no multiple of [DIMMUnit] more, when there is no slot left, and for a disk that is read only.
 func (v VM) Grow(to VM) (VM, error) {
-	if to.Memory == v.Memory && to.CPUs == v.CPUs {
+	disks, err := v.largerDisks(to)
+	switch {
+	case err != nil:
+		return v, err
+	case to.Memory == v.Memory && to.CPUs == v.CPUs && disks == nil:
 		return v, nil
+	case disks != nil:
+		grown, err := v.growMachine(to)
+		if err != nil {
+			return v, err
+		}
+		return grown.WithDisks(disks), nil
 	}
+	return v.growMachine(to)
+}
+
+// largerDisks returns the disks of v as they are with the sizes of to; nil is that none grows.
+func (v VM) largerDisks(to VM) ([]Disk, error) {
+	if v.Hardware == nil || to.Hardware == nil {
+		return nil, nil
+	}
+	var disks []Disk
+	for i, has := range v.Hardware.Disks {
+		j := slices.IndexFunc(to.Hardware.Disks, func(d Disk) bool { return d.Name == has.Name })
+		if j < 0 || to.Hardware.Disks[j].Size == 0 || to.Hardware.Disks[j].Size == has.Size {
+			continue
+		}
+		size, why := to.Hardware.Disks[j].Size, ""
+		switch {
+		case size < has.Size:
+			why = "a disk never shrinks"
+		case has.ReadOnly:
+			why = "a disk that is read only keeps its size while the VM runs"
+		}
+		if why != "" {
+			return nil, fmt.Errorf("disk %s of %v to %v: %s: %w", has.Name, has.Size, size, why, Conflict)
+		}
+		if disks == nil {
+			disks = slices.Clone(v.Hardware.Disks)
+		}
+		disks[i].Size = size
+	}
+	return disks, nil
+}
+
+// growMachine is Grow without disks.
+func (v VM) growMachine(to VM) (VM, error) {
 	var h Hardware
 	if v.Hardware != nil {
 		h = *v.Hardware

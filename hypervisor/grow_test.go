@@ -66,3 +66,48 @@ func TestAVMThatRunsGrows(t *testing.T) {
 		}
 	}
 }
+
+// Disks grow without room that was made for that; what was given up, and what is unknown, stays.
+func TestTheDisksOfAVMThatRunsGrow(t *testing.T) {
+	const gib = hypervisor.GiB
+	has := []hypervisor.Disk{{Name: "root", Size: 4 * gib}, {Name: "data", Path: "/srv/data", Size: gib},
+		{Name: "cd", Path: "/srv/cd", Size: gib, ReadOnly: true}, {Name: "san", Path: "/dev/san"}}
+	vm := hypervisor.VM{ID: "v", Memory: gib, CPUs: 2, Hardware: &hypervisor.Hardware{Disks: slices.Clone(has)}}
+	for _, r := range []struct {
+		name  string
+		to    []hypervisor.Disk
+		want  map[string]hypervisor.Bytes
+		words string
+	}{
+		{"none", has, nil, ""},
+		{"one that it does not have, and one without a size", []hypervisor.Disk{{Name: "new", Size: gib}, {Name: "root"}},
+			nil, ""},
+		{"two of them", []hypervisor.Disk{{Name: "data", Size: 2 * gib}, {Name: "root", Size: 5 * gib}},
+			map[string]hypervisor.Bytes{"data": 2 * gib, "root": 5 * gib}, ""},
+		{"one whose size was not known", []hypervisor.Disk{{Name: "san", Size: gib}},
+			map[string]hypervisor.Bytes{"san": gib}, ""},
+		{"one smaller", []hypervisor.Disk{{Name: "data", Size: 2 * gib}, {Name: "root", Size: gib}}, nil,
+			"disk root of 4GiB to 1GiB: a disk never shrinks"},
+		{"one that is read only", []hypervisor.Disk{{Name: "cd", Size: 2 * gib}}, nil, "read only"},
+	} {
+		want := slices.Clone(has)
+		for i := range want {
+			if size := r.want[want[i].Name]; size > 0 {
+				want[i].Size = size
+			}
+		}
+		got, err := vm.Grow(vm.WithDisks(r.to))
+		if !slices.Equal(got.Hardware.Disks, want) || !slices.Equal(vm.Hardware.Disks, has) {
+			t.Errorf("%s: %+v", r.name, got.Hardware.Disks)
+		}
+		if r.words == "" && err != nil || r.words != "" &&
+			(!errors.Is(err, hypervisor.Conflict) || !strings.Contains(err.Error(), r.words)) {
+			t.Errorf("%s: %v", r.name, err)
+		}
+		bigger := vm.WithDisks(r.to)
+		bigger.CPUs++
+		if got, err := vm.Grow(bigger); err == nil || !got.Equal(vm) {
+			t.Errorf("%s, and a CPU that there is no room for: %+v, %v", r.name, got, err)
+		}
+	}
+}

@@ -195,9 +195,10 @@ type (
 	//
 	// On a host with [CanResizeLive] a VM that runs, or is paused, grows as [VM.Grow] says, and is
 	// that from then on. It is a Conflict for one that moves, and where that is refused there; on
-	// another host, for every VM that runs. What VM says of DIMMs is not looked at. When it fails,
-	// other than with NoRoom or Conflict, a part of it may have taken effect: Domain answers what
-	// the VM has, and a repetition goes on.
+	// another host, for every VM that runs. What VM says of DIMMs is not looked at. When it fails, a
+	// part of it may have taken effect: Domain answers what the VM has, and a repetition goes on.
+	// A disk grows where its image can: that of a shared disk is made larger for all, and a device
+	// of the host has to be larger already.
 	Resize struct{ VM VM }
 	// Snapshot keeps the present contents of a disk under a name. Repeated, it changes nothing. A
 	// disk that the VM does not have is NotFound, or Invalid; a name that is empty is Invalid.

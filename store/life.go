@@ -142,12 +142,23 @@ func (v *VM) Resized() bool { return !v.Size.fits(v.VM) }
 // an error says why it takes that when it starts the next time. A part of it may be had so: the room
 // that another start has is not.
 func (v *VM) Grows(now hypervisor.VM) (hypervisor.VM, error) {
-	for _, d := range now.LocalDisks() {
-		if size := SizeOf(v.VM).Disks[d.Name]; size != 0 && size != d.Size {
-			return now, fmt.Errorf("disk %s grows at rest: %w", d.Name, hypervisor.Conflict)
+	return now.Grow(v.VM)
+}
+
+// Resize says what a VM has when it was resized, for people: its memory and CPUs, and the disks that
+// are larger than before.
+func Resize(before, after hypervisor.VM) string {
+	text := fmt.Sprintf("%v and %d CPUs", after.Memory, after.CPUs)
+	if before.Hardware == nil || after.Hardware == nil {
+		return text
+	}
+	for _, d := range after.Hardware.Disks {
+		old := func(o hypervisor.Disk) bool { return o.Name == d.Name && o.Size < d.Size }
+		if slices.ContainsFunc(before.Hardware.Disks, old) {
+			text += fmt.Sprintf(", disk %s of %v", d.Name, d.Size)
 		}
 	}
-	return now.Grow(v.VM)
+	return text
 }
 
 // Startable reports whether the VM is off, by the word of its host's agent, and is to run again.

@@ -28,8 +28,6 @@ func (d *domain) resize(vm hypervisor.VM) error {
 	case d.transfer != nil || d.State != hypervisor.Running && d.State != hypervisor.Paused ||
 		d.host.able(hypervisor.CanResizeLive) != nil:
 		return d.conflict()
-	case !sameDisks(*d.VM, vm):
-		return refuse(hypervisor.Conflict, "it is %v: its disks keep their sizes", d.State)
 	default:
 		grown, err := d.VM.Grow(vm)
 		if err != nil {

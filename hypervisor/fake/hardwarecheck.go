@@ -140,9 +140,6 @@ func resizes(old, wanted hypervisor.VM) bool {
 	return wanted.Equal(old)
 }
 
-// sameDisks reports whether two VMs have the same disks.
-func sameDisks(a, b hypervisor.VM) bool { return slices.Equal(disksOf(a), disksOf(b)) }
-
 // diskIndex returns where the disk of a name is; -1 is nowhere.
 func diskIndex(disks []hypervisor.Disk, name string) int {
 	return slices.IndexFunc(disks, func(d hypervisor.Disk) bool { return d.Name == name })

@@ -169,6 +169,12 @@ func (d guest) Resize(ctx context.Context, f found, vm hypervisor.VM) error {
 	if err != nil {
 		return err
 	}
+	for _, disk := range grow {
+		if !disk.Local() {
+			return backend.Errorf(hypervisor.Unsupported, "disk %s is shared, and its VM is shut off: grow it "+
+				"where it is kept, or while the VM runs", disk.Name)
+		}
+	}
 	if err := d.Node.Reserve(ctx, vm); err != nil {
 		return err
 	}
@@ -206,7 +212,7 @@ func rollBack(undo []func() error) error {
 	return errors.Join(bad...)
 }
 
-// growth returns the local disks that are to grow. Nothing else about disks changes
+// growth returns the disks that are to grow. Nothing else about disks changes
 // by a resize, and no disk shrinks.
 func growth(from, to hypervisor.VM) ([]hypervisor.Disk, error) {
 	var grow, was, is []hypervisor.Disk
@@ -231,9 +237,6 @@ func growth(from, to hypervisor.VM) ([]hypervisor.Disk, error) {
 		case disk.Size < old.Size:
 			return nil, backend.Errorf(hypervisor.Invalid, "disk %s has %v and cannot shrink to %v",
 				disk.Name, old.Size, disk.Size)
-		case disk.Size > old.Size && !disk.Local():
-			return nil, backend.Errorf(hypervisor.Unsupported,
-				"disk %s is shared: grow it where it is kept", disk.Name)
 		case disk.Size > old.Size:
 			grow = append(grow, disk)
 		}

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 )
 
 // has checks what a QEMU says that its guest has: the memory that was plugged in, and the CPUs.
@@ -82,4 +84,47 @@ func TestAVMGrowsWithItsDefinition(t *testing.T) {
 		t.Errorf("it has started as %+v, want %+v", d.VM, bigger.Started())
 	}
 	w.has(hostb, vm.ID, 0, 2)
+}
+
+// The disks of a VM that runs grow, local ones and shared ones: libvirt, the images and the target have
+// the size that was asked for. What QEMU refuses stays as it is, and nothing is made smaller that is
+// larger than was known.
+func TestTheDisksOfAVMThatRunsGrow(t *testing.T) {
+	w := newTrial(t, nil)
+	shared := filepath.Join(w.SharedDir(), "growing.raw")
+	backendtest.Image(t, "create", "-f", "raw", shared, "4M")
+	vm := backendtest.WithDisks(w.vm(traveller, calm), hypervisor.Disk{Name: "data", Format: "qcow2", Size: 4 * mib},
+		hypervisor.Disk{Name: "shared", Path: shared, Format: "raw", Size: 2 * mib})
+	w.start(hosta, vm)
+	sized := func(data, shared hypervisor.Bytes) hypervisor.VM {
+		disks := slices.Clone(vm.Hardware.Disks)
+		disks[0].Size, disks[1].Size = data, shared
+		return vm.WithDisks(disks)
+	}
+	w.refuses(hosta, vm.ID, hypervisor.Resize{VM: sized(4*mib, 3*mib)}, hypervisor.Invalid,
+		"disk shared: it has 4MiB already, and never shrinks")
+	w.refuses(hosta, vm.ID, hypervisor.Resize{VM: sized(4<<50, 2*mib)}, hypervisor.Conflict,
+		"disk data of 4MiB to 4096TiB")
+	if d := w.domain(hosta, vm.ID); !d.VM.Equal(vm) {
+		t.Errorf("it has become %+v", d.VM.Hardware)
+	}
+	bigger := sized(16*mib, 8*mib)
+	w.do(hosta, vm.ID, hypervisor.Resize{VM: bigger})
+	for path, want := range map[string]hypervisor.Bytes{w.disk(hosta, vm.ID, "data"): 16 * mib, shared: 8 * mib} {
+		if got := w.info(path).Size; got != want {
+			t.Errorf("%s has %v, want %v", path, got, want)
+		}
+	}
+	w.do(hosta, vm.ID, hypervisor.Kill{}, hypervisor.DetachDisk{Name: "shared"}) // these hosts share no file system
+	w.start(hosta, w.domain(hosta, vm.ID).VM)
+	bigger = bigger.WithDisks([]hypervisor.Disk{{Name: "data", Format: "qcow2", Size: 32 * mib}})
+	w.do(hosta, vm.ID, hypervisor.Resize{VM: bigger})
+	w.move("there", bigger, hosta, hostb)
+	w.sound(hostb, vm.ID)
+	if d := w.domain(hostb, vm.ID); !d.VM.Equal(bigger) {
+		t.Errorf("it is %+v, want %+v", d.VM.Hardware, bigger.Hardware)
+	}
+	if got := w.info(w.disk(hostb, vm.ID, "data")).Size; got != 32*mib {
+		t.Errorf("the image at the target has %v", got)
+	}
 }

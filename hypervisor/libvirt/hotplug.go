@@ -9,12 +9,14 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
 	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/domxml"
 )
 
-// hotplug gives a VM that runs more memory and CPUs, and its definition the same ones. What it has of
-// them its XML says, whatever we come to.
+// hotplug gives a VM that runs more memory, CPUs and larger disks, and its definition the same ones.
+// What it has of them its XML says, whatever we come to, but not how large disks are: their sizes are
+// noted last, and what was not noted is found when it is asked for again.
 func (d guest) hotplug(ctx context.Context, f found, vm hypervisor.VM) error {
 	if err := settled(f); err != nil {
 		return err
@@ -25,8 +27,6 @@ func (d guest) hotplug(ctx context.Context, f found, vm hypervisor.VM) error {
 		return err
 	case f.Sight.Run == runsPostCopy || f.Sight.Run == runsPostCopyFailed:
 		return backend.Errorf(hypervisor.Conflict, "it has come by post-copy, and some of its memory has not")
-	case len(grow) > 0:
-		return backend.Errorf(hypervisor.Conflict, "it is %v: its disks grow while it is shut off", f.State)
 	}
 	next, err := f.VM.Grow(vm)
 	if err != nil {
@@ -35,10 +35,19 @@ func (d guest) hotplug(ctx context.Context, f found, vm hypervisor.VM) error {
 	if next.Equal(f.VM) {
 		return nil
 	}
+	sizes, err := d.growable(ctx, f, grow)
+	if err != nil {
+		return err
+	}
 	if err := d.Node.Reserve(ctx, next); err != nil {
 		return err
 	}
 	defer d.Node.Unreserve(d.ID) // what runs has taken its room
+	for _, disk := range grow {
+		if err := d.growLive(ctx, disk, sizes[disk.Name]); err != nil {
+			return err
+		}
+	}
 	if next.Memory > f.VM.Memory {
 		if err := d.plugMemory(ctx, f, next.Memory-f.VM.Memory); err != nil {
 			return err
@@ -90,4 +99,66 @@ func (d guest) plugCPUs(ctx context.Context, f found, next hypervisor.VM) error 
 		}
 		return nil
 	})
+}
+
+// An imageSize is how large the guest sees a disk, and what libvirt calls it.
+type imageSize struct {
+	dev  string
+	size hypervisor.Bytes
+}
+
+// growable returns how large disks are, and refuses those that are larger already: none of them shrinks.
+func (d guest) growable(ctx context.Context, f found, disks []hypervisor.Disk) (map[string]imageSize, error) {
+	all := map[string]imageSize{}
+	for _, disk := range disks {
+		dev, err := domxml.Target(f.Sight.XML, disk.Name)
+		if err != nil {
+			return nil, backend.Errorf(backend.KindOf(err), "%w", err)
+		}
+		size, err := d.capacity(ctx, dev)
+		switch {
+		case err != nil:
+			return nil, err
+		case size > disk.Size:
+			return nil, backend.Errorf(hypervisor.Invalid, "disk %s: it has %v already, and never shrinks",
+				disk.Name, size)
+		}
+		all[disk.Name] = imageSize{dev, size}
+	}
+	return all, nil
+}
+
+// capacity returns how large the guest sees a disk.
+func (d guest) capacity(ctx context.Context, dev string) (hypervisor.Bytes, error) {
+	return conn.Ask(ctx, d.Node.Conn, func(c *conn.Connect) (hypervisor.Bytes, error) {
+		dom, err := c.LookupDomainByName(d.Name)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { _ = dom.Free() }()
+		info, err := dom.GetBlockInfo(dev, 0)
+		if err != nil {
+			return 0, err
+		}
+		return hypervisor.Bytes(info.Capacity), nil
+	})
+}
+
+// growLive gives a disk its size. libvirt does not tell whether QEMU has refused it: what has not grown
+// was.
+func (d guest) growLive(ctx context.Context, disk hypervisor.Disk, has imageSize) error {
+	if has.size == disk.Size {
+		return nil // by a resize that we did not survive
+	}
+	err := d.Do(ctx, func(dom *libvirt.Domain) error {
+		return dom.BlockResize(has.dev, uint64(disk.Size), libvirt.DOMAIN_BLOCK_RESIZE_BYTES)
+	})
+	if err == nil || backend.KindOf(err) != hypervisor.Unknown {
+		return err
+	}
+	if now, look := d.capacity(ctx, has.dev); look == nil && now == has.size {
+		return backend.Errorf(hypervisor.Conflict, "disk %s of %v to %v: %w", disk.Name, has.size, disk.Size,
+			backend.Bare(err))
+	}
+	return err
 }

@@ -5,13 +5,12 @@ package qmp
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
-// hotplug gives a VM that runs more memory and CPUs. What it is to become is written first, and what
+// hotplug gives a VM that runs more memory, CPUs and larger disks. What it is to become is written first, and what
 // its QEMU has of that afterwards, whether or not all of it could be had: what was plugged in stays,
 // and a target is started with it.
 func (d guest) hotplug(ctx context.Context, p found, vm hypervisor.VM) error {
@@ -24,8 +23,6 @@ func (d guest) hotplug(ctx context.Context, p found, vm hypervisor.VM) error {
 		return p.Conflict()
 	case p.Look.inPostCopy():
 		return qemu.Refuse(hypervisor.Conflict, "it has come by post-copy, and some of its memory has not")
-	case !slices.Equal(disksOf(vm), disksOf(p.Rec.VM)):
-		return qemu.Refuse(hypervisor.Conflict, "it is %v: its disks grow while it is shut off", p.State)
 	}
 	next, err := p.Rec.VM.Grow(vm)
 	if err != nil {
@@ -37,6 +34,10 @@ func (d guest) hotplug(ctx context.Context, p found, vm hypervisor.VM) error {
 	if err := h.Check(next); err != nil {
 		return err
 	}
+	grow := growth(p.Rec.VM, next)
+	if err := p.VM.Growable(ctx, grow); err != nil {
+		return err
+	}
 	if err := h.Reserve(next, nil); err != nil {
 		return err
 	}
@@ -44,7 +45,9 @@ func (d guest) hotplug(ctx context.Context, p found, vm hypervisor.VM) error {
 		h.Keep(p.Rec.VM)
 		return err
 	}
-	err = p.VM.Grow(ctx, next)
+	if err = p.VM.GrowDisks(ctx, grow); err == nil {
+		err = p.VM.Grow(ctx, next)
+	}
 	return errors.Join(err, d.hotplugged(ctx, p.VM))
 }
 

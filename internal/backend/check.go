@@ -14,8 +14,8 @@ const (
 	// MaxCPUs is how many CPUs can be interrupted without an IOMMU that remaps
 	// interrupts, which no machine here has.
 	MaxCPUs = 255
-	// sector is the unit of a disk's size, in bytes.
-	sector   = 512
+	// Sector is the unit of a disk's size, in bytes.
+	Sector   = 512
 	maxDisks = 128
 	maxNICs  = 16
 	// maxName is how long a disk's name may be.
@@ -153,8 +153,8 @@ func (c *Checker) Disk(d hypervisor.Disk, image Image) {
 		fmt.Sprintf(`1 to %d lower-case letters, digits and "-"`, maxName), Quote(d.Name))
 	c.Need(d.Format == "" || d.Format == "raw" || d.Format == "qcow2", what+": format",
 		`"raw" or "qcow2"`, Quote(d.Format))
-	c.Need(d.Size >= 0 && d.Size%sector == 0, what+": size",
-		fmt.Sprintf("a multiple of %d bytes", sector), fmt.Sprintf("%d bytes", d.Size))
+	c.Need(d.Size >= 0 && d.Size%Sector == 0, what+": size",
+		fmt.Sprintf("a multiple of %d bytes", Sector), fmt.Sprintf("%d bytes", d.Size))
 	path := image(d)
 	if d.Local() && path == "" {
 		c.Need(false, what+": image", "shared", "local, and this host has no place for local disks")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -200,15 +201,16 @@ func vmDetachCommand(f *deskFlags) *cobra.Command {
 
 const vmResizeHelp = `Resize a VM. One that runs grows at once, where it was started with room for that
 (--max-memory and --max-cpus of godwit vm add) and its host can do it: memory in multiples of 128MiB,
-CPUs one by one. Everything else takes effect at its next start or reboot: less memory, fewer CPUs, and more than
-there is room for. godwit vm list says what a VM waits for.
+CPUs one by one. Disks grow at once, too, and never shrink. Everything else takes effect at its next start
+or reboot: less memory, fewer CPUs, and more than there is room for. godwit vm list says what a VM waits for.
 
 With --max-memory and --max-cpus the VM has that room from its next start on.`
 
 func vmResizeCommand(f *deskFlags) *cobra.Command {
 	var memory, most string
+	var disks []string
 	var size client.Size
-	c := &cobra.Command{Use: "resize VM [--memory SIZE] [--cpus N]",
+	c := &cobra.Command{Use: "resize VM [--memory SIZE] [--cpus N] [--disk NAME=SIZE]",
 		Short: "Resize a VM: at once where it has room to grow, else at its next start",
 		Long:  vmResizeHelp, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
@@ -222,6 +224,9 @@ func vmResizeCommand(f *deskFlags) *cobra.Command {
 					return fmt.Errorf("--max-memory: %w", err)
 				}
 			}
+			if size.Disks, err = diskSizes(disks); err != nil {
+				return err
+			}
 			return f.once(c, func(ctx context.Context, d *desk) error {
 				v, err := d.ResizeVM(ctx, client.ID(args[0]), size)
 				return d.said(ctx, v, err)
@@ -231,7 +236,23 @@ func vmResizeCommand(f *deskFlags) *cobra.Command {
 	c.Flags().IntVar(&size.CPUs, "cpus", 0, "`N` virtual CPUs")
 	c.Flags().StringVar(&most, "max-memory", "", "`SIZE` that its memory can grow to while it runs")
 	c.Flags().IntVar(&size.MaxCPUs, "max-cpus", 0, "`N` CPUs that it can grow to while it runs")
+	c.Flags().StringArrayVar(&disks, "disk", nil, "a disk and the size that it grows to, as `NAME=SIZE`: data=20GiB;\n"+
+		"may be repeated")
 	return c
+}
+
+// diskSizes reads sizes of disks: "data=20GiB".
+func diskSizes(words []string) (map[string]hypervisor.Bytes, error) {
+	sizes := map[string]hypervisor.Bytes{}
+	for _, word := range words {
+		name, text, _ := strings.Cut(word, "=")
+		size, err := inventory.ParseBytes(text)
+		if name == "" || err != nil {
+			return nil, fmt.Errorf("--disk %s: want the name of a disk and a size, like data=20GiB: %w", word, err)
+		}
+		sizes[name] = size
+	}
+	return sizes, nil
 }
 
 func vmDeleteCommand(f *deskFlags) *cobra.Command {

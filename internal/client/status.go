@@ -378,7 +378,7 @@ func unresized(v *store.VM, h *store.Host) string {
 	now := v.Now()
 	grown, err := v.Grows(now)
 	switch {
-	case now.Memory == v.VM.Memory && now.CPUs == v.VM.CPUs:
+	case err == nil && grown.Equal(now):
 		return "other room to grow is requested: takes effect at its next start or reboot"
 	case err != nil:
 		return "another size is requested: takes effect at its next start or reboot: " +
@@ -389,7 +389,7 @@ func unresized(v *store.VM, h *store.Host) string {
 	case v.ActiveMigration != "":
 		return "it grows when migration " + string(v.ActiveMigration) + " has ended"
 	}
-	return fmt.Sprintf("it is to grow to %v and %d CPUs", grown.Memory, grown.CPUs)
+	return "it is to grow to " + store.Resize(now, grown)
 }
 
 // unplugged describes the changes of a VM's disks that are not made yet.

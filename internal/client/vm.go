@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -205,6 +206,41 @@ type Size struct {
 	// MaxMemory and MaxCPUs are what it can grow to while it runs, from its next start on.
 	MaxMemory hypervisor.Bytes
 	MaxCPUs   int
+	Disks     map[string]hypervisor.Bytes // by name
+}
+
+// none reports whether everything stays as it is.
+func (s Size) none() bool {
+	return s.Memory == 0 && s.CPUs == 0 && s.MaxMemory == 0 && s.MaxCPUs == 0 && len(s.Disks) == 0
+}
+
+// enlarge gives disks of vm their sizes. A disk of which none is known is not compared with one that is
+// wanted later: nothing would come of it.
+func (s Size) enlarge(what string, vm hypervisor.VM) (hypervisor.VM, error) {
+	if len(s.Disks) == 0 {
+		return vm, nil
+	}
+	var disks []hypervisor.Disk
+	if vm.Hardware != nil {
+		disks = slices.Clone(vm.Hardware.Disks)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Disks)) {
+		i := slices.IndexFunc(disks, func(d hypervisor.Disk) bool { return d.Name == name })
+		if i < 0 {
+			return vm, unknownDisk(name, disks)
+		}
+		switch size := s.Disks[name]; {
+		case disks[i].Size == 0:
+			return vm, refuse(what, "disk %s has no size in the VM's description: grow it where it is kept", name)
+		case size < disks[i].Size:
+			return vm, refuse(what, "disk %s has %v, and never shrinks: %v is less", name, disks[i].Size, size)
+		case size%backend.Sector != 0:
+			return vm, refuse(what, "disk %s: %v is no multiple of %d bytes", name, size, backend.Sector)
+		default:
+			disks[i].Size = size
+		}
+	}
+	return vm.WithDisks(disks), nil
 }
 
 // room refuses room to grow that no VM can be started with.
@@ -218,12 +254,13 @@ func room(memory hypervisor.Bytes, cpus int) error {
 	return nil
 }
 
-// ResizeVM changes the memory and CPUs of a VM. One that runs grows at once where it was started with
-// room for that, and its host can do it; everything else takes effect at its next start or reboot.
+// ResizeVM changes the memory, the CPUs and the sizes of disks of a VM. One that runs grows at once where
+// it was started with room for that, and its host can do it; everything else takes effect at its next
+// start or reboot.
 func (d *Client) ResizeVM(ctx context.Context, id hypervisor.VMID, to Size) (*store.VM, error) {
 	what := "resize vm " + string(id)
-	if to == (Size{}) || to.Memory < 0 || to.CPUs < 0 {
-		return nil, refuse(what, "give its memory, its CPUs, or both")
+	if to.none() || to.Memory < 0 || to.CPUs < 0 {
+		return nil, refuse(what, "give its memory, its CPUs, or the size of a disk")
 	}
 	if err := room(to.MaxMemory, to.MaxCPUs); err != nil {
 		return nil, refuse(what, "%v", err)
@@ -243,7 +280,9 @@ func (d *Client) ResizeVM(ctx context.Context, id hypervisor.VMID, to Size) (*st
 			h.MaxMemory, h.MaxCPUs = cmp.Or(to.MaxMemory, h.MaxMemory), cmp.Or(to.MaxCPUs, h.MaxCPUs)
 			v.VM.Hardware = &h
 		}
-		return nil
+		vm, err := to.enlarge(what, v.VM)
+		v.VM = vm
+		return err
 	})
 }
 

@@ -154,6 +154,17 @@ func Device(xml, disk string) (string, error) {
 	return domain.Text(e), nil
 }
 
+// Target returns what libvirt calls a disk: "sda". It fails with [hypervisor.NotFound] if there is no
+// such disk, and with [hypervisor.Invalid] for XML that is no domain.
+func Target(xml, disk string) (string, error) {
+	domain, err := parse(xml, Domain)
+	if err != nil {
+		return "", err
+	}
+	e, err := findDisk(domain.Root, disk)
+	return Attr(child(e, "target"), "dev"), err
+}
+
 // RemoveDisk returns the domain's XML without a disk. A domain that does not have
 // it stays as it is. It fails with [hypervisor.Invalid] for XML that is no domain.
 func RemoveDisk(xml, disk string) (string, error) {

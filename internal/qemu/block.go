@@ -1,6 +1,10 @@
 package qemu
 
-import "context"
+import (
+	"context"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
 
 // BlockdevAdd makes a block node from its options.
 func (q QEMU) BlockdevAdd(ctx context.Context, options map[string]any) error {
@@ -109,6 +113,7 @@ type NamedNode struct {
 	Name  string `json:"node-name"`
 	Image struct {
 		Snapshots []struct{ Name string }
+		Size      hypervisor.Bytes `json:"virtual-size"`
 	}
 }
 

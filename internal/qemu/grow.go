@@ -47,6 +47,59 @@ func (in *Instance) Grow(ctx context.Context, vm hypervisor.VM) error {
 	return nil
 }
 
+// Growable refuses disks that the machine has larger already: none of them shrinks.
+func (in *Instance) Growable(ctx context.Context, disks []hypervisor.Disk) error {
+	if len(disks) == 0 {
+		return nil
+	}
+	has, err := in.diskSizes(ctx)
+	if err != nil {
+		return Observing(err)
+	}
+	for _, d := range disks {
+		if had := has[NodeName(d.Name)]; had > d.Size {
+			return Refuse(hypervisor.Invalid, "disk %s: it has %v already, and never shrinks", d.Name, had)
+		}
+	}
+	return nil
+}
+
+// GrowDisks gives disks their sizes, those that are not as large. Its guest is told. One that QEMU
+// refuses stays as it is, as does a device of the host that is smaller.
+func (in *Instance) GrowDisks(ctx context.Context, disks []hypervisor.Disk) error {
+	if len(disks) == 0 {
+		return nil
+	}
+	has, err := in.diskSizes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range disks {
+		had := has[NodeName(d.Name)]
+		if had >= d.Size {
+			continue
+		}
+		err := in.BlockResize(ctx, NodeName(d.Name), int64(d.Size))
+		if _, refused := errors.AsType[*Error](err); refused {
+			return Refuse(hypervisor.Conflict, "disk %s of %v to %v: %w", d.Name, had, d.Size, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// diskSizes returns how large the guest sees its disks, by the names of their nodes.
+func (in *Instance) diskSizes(ctx context.Context) (map[string]hypervisor.Bytes, error) {
+	nodes, err := in.QueryNamedNodes(ctx)
+	sizes := map[string]hypervisor.Bytes{}
+	for _, n := range nodes {
+		sizes[n.Name] = n.Image.Size
+	}
+	return sizes, err
+}
+
 // plugMemory plugs in module i.
 func (in *Instance) plugMemory(ctx context.Context, h hypervisor.Hardware, i int) error {
 	_ = in.ObjectDel(ctx, dimmMemory(i)) // of an attempt that we did not survive
@@ -63,8 +116,8 @@ func (in *Instance) plugMemory(ctx context.Context, h hypervisor.Hardware, i int
 	return err
 }
 
-// Grown returns vm with the memory and CPUs that the machine has, where that is between what was, and
-// what it was to become.
+// Grown returns vm with the memory, the CPUs and the sizes of disks that the machine has, where that is
+// between what was, and what it was to become.
 func (in *Instance) Grown(ctx context.Context, was, wanted hypervisor.VM) (hypervisor.VM, error) {
 	have, err := in.QueryMemoryDevices(ctx)
 	if err != nil {
@@ -87,7 +140,27 @@ func (in *Instance) Grown(ctx context.Context, was, wanted hypervisor.VM) (hyper
 		h.Pins = hardware(was.Hardware).Pins
 	}
 	wanted.Hardware = &h
-	return wanted, nil
+	return in.grownDisks(ctx, was, wanted)
+}
+
+// grownDisks returns wanted with the sizes that disks had which are not as large as they were to
+// become.
+func (in *Instance) grownDisks(ctx context.Context, was, wanted hypervisor.VM) (hypervisor.VM, error) {
+	had := hardware(was.Hardware).Disks
+	disks := slices.Clone(hardware(wanted.Hardware).Disks)
+	if slices.Equal(had, disks) {
+		return wanted, nil
+	}
+	has, err := in.diskSizes(ctx)
+	if err != nil {
+		return was, err
+	}
+	for i, d := range disks {
+		if i < len(had) && has[NodeName(d.Name)] < d.Size {
+			disks[i].Size = had[i].Size
+		}
+	}
+	return wanted.WithDisks(disks), nil
 }
 
 // cpuPlaces are the places for CPUs that a machine has.
