@@ -134,7 +134,7 @@ func (g *vmEntry) asVM() evacuation.VM {
 	can, why := g.rec.CanMigrate()
 	return evacuation.VM{
 		ID: g.rec.VM.ID, Final: g.rec.Ended, Stopping: g.rec.Off() && !g.rec.Ended,
-		Between: g.rec.Between(), Strategy: g.rec.Strategy,
+		Between: g.rec.Between(), Held: g.rec.Blockers.Holds(), Strategy: g.rec.Strategy,
 		Migratable: can, NotMigratableReason: why, EvacuateFrom: g.rec.EvacuateFrom,
 		Moving: g.moving() || g.rec.ActiveMigration != "", Instances: 1, Memory: g.rec.Weight(),
 		Failed: migration.Failures(len(g.migrations), g.own),

@@ -140,7 +140,7 @@ func (v *failoverCache) updateReservation(id hypervisor.VMID, g *failoverVM) {
 	v.reservations.Set(id, &g.account, s)
 }
 
-// failoverGuest returns the VM's entry; its record is nil while it is not known.
+// vm returns the VM's entry; its record is nil while it is not known.
 func (v *failoverCache) vm(id hypervisor.VMID) *failoverVM {
 	g := v.vms[id]
 	if g == nil {

@@ -176,7 +176,7 @@ func cleared(m *store.Migration, vmGone bool) bool {
 func leavesDifferently(a, b *store.VM) bool {
 	return a.Host != b.Host || a.EvacuateFrom != b.EvacuateFrom || a.Strategy != b.Strategy ||
 		a.Migratable != b.Migratable || len(a.Snapshots) != len(b.Snapshots) || a.Ended != b.Ended || a.Off() != b.Off() ||
-		a.Between() != b.Between() ||
+		a.Between() != b.Between() || a.Blockers.Holds() != b.Blockers.Holds() ||
 		a.ActiveMigration != "" && b.ActiveMigration == ""
 }
 

@@ -82,6 +82,7 @@ func anyGuest(t *rapid.T, i int) evacuation.VM {
 		Migrating:    rarely("migrating"),
 		Moving:       rarely("moving"),
 		Instances:    rapid.SampledFrom([]int{1, 1, 1, 1, 0, 2}).Draw(t, "instances"),
+		Held:         rapid.SampledFrom([]string{"", "", "", "a backup is in progress"}).Draw(t, "held"),
 		Descheduled:  rapid.Bool().Draw(t, "descheduled"),
 		Memory:       hypervisor.Bytes(rapid.IntRange(0, 4).Draw(t, "GiB")) * hypervisor.GiB,
 	}

@@ -99,6 +99,9 @@ func filter(q question) (candidates, nonMigrateable []hypervisor.VMID) {
 		if g.Instances > 1 {
 			continue
 		}
+		if g.Held != "" && !q.p.Compatible { // godwit's own
+			continue
+		}
 		candidates = append(candidates, g.ID)
 	}
 	slices.Sort(candidates)

@@ -28,6 +28,7 @@ var rules = [...]rule{
 	{"migratable", "yes", stuck, whyNot, true},
 	{"migrations", "none unfinished", moving, always("one unfinished"), false},
 	{"instances", "at most 1", doubled, instances, false},
+	{"held", "a VM that can migrate now", held, whatHolds, false},
 }
 
 // The rules of VMs that may be killed.
@@ -114,6 +115,13 @@ func moving(_ Params, g *VM) bool { return g.Moving }
 // any copy is not held back: its migration will wait or fail for itself.
 // Source: KubeVirt v1.9.0 evacuation.go:438-477 (filterRunningNonMigratingVMIs).
 func doubled(_ Params, g *VM) bool { return g.Instances > 1 }
+
+// held: a migration of it would wait, and keep its place from a VM that can leave now. KubeVirt
+// creates it, and with few places a backup keeps all VMs of the host where they are.
+// Source: godwit.
+func held(p Params, g *VM) bool { return g.Held != "" && !p.Compatible }
+
+func whatHolds(_ Params, g *VM) string { return g.Held }
 
 func always(text string) func(Params, *VM) string {
 	return func(Params, *VM) string { return text }

@@ -22,11 +22,14 @@ type Host struct {
 
 // A VM is what evacuation knows of one VM on the host.
 type VM struct {
-	ID         hypervisor.VMID
-	Final      bool     // it has ended: succeeded or failed
-	Deleting   bool     // its deletion was asked for
-	Stopping   bool     // it is to be shut down
-	Between    bool     // it is on its way up or down, and cannot migrate until that is over
+	ID       hypervisor.VMID
+	Final    bool // it has ended: succeeded or failed
+	Deleting bool // its deletion was asked for
+	Stopping bool // it is to be shut down
+	Between  bool // it is on its way up or down, and cannot migrate until that is over
+	// Held says what keeps a migration of it from beginning until it ends, for people: a backup, a
+	// utility volume. "" is nothing.
+	Held       string
 	Strategy   Strategy // its own; Unset takes the cluster's
 	Migratable bool     // known to be able to migrate live
 	// NotMigratableReason says why it is not migratable, in the words of its source. It is
@@ -90,6 +93,7 @@ func (g VM) with(o *VM, cluster Strategy) VM {
 	g.Final, g.Deleting = g.Final || o.Final, g.Deleting || o.Deleting
 	g.Migrating, g.Moving = g.Migrating || o.Migrating, g.Moving || o.Moving
 	g.Migratable, g.Descheduled = g.Migratable && o.Migratable, g.Descheduled && o.Descheduled
+	g.Held = max(g.Held, o.Held)
 	g.Strategy = min(g.Strategy.Or(cluster), o.Strategy.Or(cluster))
 	g.NotMigratableReason, g.EvacuateFrom = max(g.NotMigratableReason, o.NotMigratableReason), max(g.EvacuateFrom, o.EvacuateFrom)
 	g.Instances, g.Failed = max(g.Instances, o.Instances), max(g.Failed, o.Failed)

@@ -22,7 +22,7 @@ func plainFacts(size hypervisor.Host) *placement.Facts {
 		CPUs:   placement.DeviceInventory{Total: int64(size.CPUs)}}
 }
 
-// HostAttributes reads what a file says about the host at a path such as "hosts[3]". size is
+// Host reads what a file says about the host at a path such as "hosts[3]". size is
 // what the file says that the host has; its zone, its amounts and everything else
 // are in the facts. What VMs may use together of memory and CPUs is the capacity
 // of Facts.Memory and Facts.CPUs.

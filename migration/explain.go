@@ -93,7 +93,7 @@ func ExplainPolicy(policies []Policy, vm, namespace Labels) PolicyExplanation {
 	return PolicyMatcher{}.Explain(policies, vm, namespace)
 }
 
-// ExplainPolicy is [ExplainPolicy] in the way that m says.
+// Explain is [ExplainPolicy] in the way that m says.
 func (m PolicyMatcher) Explain(policies []Policy, vm, namespace Labels) PolicyExplanation {
 	var matches []match
 	var others []PolicyResult

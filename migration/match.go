@@ -24,7 +24,7 @@ func ResolveOptions(c Cluster, policies []Policy, vm, namespace Labels) (Options
 	return PolicyMatcher{}.Resolve(c, policies, vm, namespace)
 }
 
-// MatchPolicies is [MatchPolicies] in the way that m says.
+// Match is [MatchPolicies] in the way that m says.
 // Source: KubeVirt v1.9.0 migrationpolicy.go:44 (matchPolicy).
 func (m PolicyMatcher) Match(policies []Policy, vm, namespace Labels) *Policy {
 	var best match
@@ -40,7 +40,7 @@ func (m PolicyMatcher) Match(policies []Policy, vm, namespace Labels) *Policy {
 	return best.policy
 }
 
-// ResolveOptions is [ResolveOptions] in the way that m says.
+// Resolve is [ResolveOptions] in the way that m says.
 func (m PolicyMatcher) Resolve(c Cluster, policies []Policy, vm, namespace Labels) (Options, string) {
 	winner := m.Match(policies, vm, namespace)
 	if winner == nil {

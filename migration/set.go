@@ -51,7 +51,7 @@ func asList(labels Labels) []label {
 	return sorted
 }
 
-// MatchPolicies returns the policy for a VM, as [PolicyMatcher.Match] does.
+// match returns the policy for a VM, as [PolicyMatcher.Match] does.
 func (s *PolicySet) match(vm, namespace Labels) *Policy {
 	if s.matcher.ignores(vm) {
 		return s.matcher.Match(s.policies, vm, namespace)
@@ -65,7 +65,7 @@ func (s *PolicySet) match(vm, namespace Labels) *Policy {
 	return nil
 }
 
-// ResolveOptions returns the options and the policy's name, as [PolicyMatcher.Resolve] does.
+// Resolve returns the options and the policy's name, as [PolicyMatcher.Resolve] does.
 func (s *PolicySet) Resolve(c Cluster, vm, namespace Labels) (Options, string) {
 	winner := s.match(vm, namespace)
 	if winner == nil {

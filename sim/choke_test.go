@@ -6,7 +6,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/config"
 )
 
-// Mass moves over links that carry one of them at a time: requested, as a drain, and over a link that is
+// mass moves over links that carry one of them at a time: requested, as a drain, and over a link that is
 // slower at its other end. The limits are the default ones, and no order is configured.
 var mass = map[string]string{
 	"requested": `

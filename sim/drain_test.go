@@ -9,6 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/sim/simtest"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -59,5 +60,40 @@ func TestDrainsOneHost(t *testing.T) {
 	}
 	for _, v := range w.Violations() {
 		t.Error(v)
+	}
+}
+
+// A backup holds the VM that is the first to go, and there is one place. The other VM leaves at once, and
+// the first one as soon as the backup has ended.
+func TestAHeldVMKeepsNoPlaceFromOthers(t *testing.T) {
+	s, err := simtest.Parse("world", []byte(`
+hosts:
+- {name: n1, memory: 64GiB, cpus: 64, link: 10Gbit/s}
+- {name: n2, memory: 64GiB, cpus: 64, link: 10Gbit/s}
+vms:
+- {name: held, host: n1, memory: 8GiB, class: idle}
+- {name: free, host: n1, memory: 1GiB, class: idle}
+limits: {perCluster: 1, perSource: 1}
+mode: FreeSpots
+events:
+- 0s hold held backup
+- 1s drain n1
+- 10m unhold held backup
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := play(t, s, sim.Seeded(1), keepTrace)
+	if wrong := p.wrong(); wrong != "" {
+		t.Fatalf("%s\n%s", wrong, p.trace.String())
+	}
+	for vm, earliest := range map[hypervisor.VMID]time.Duration{"default/held": 10 * time.Minute, "default/free": 0} {
+		m := p.Migrations(vm)
+		if len(m) != 1 || p.VM(vm).Host != "n2" {
+			t.Fatalf("%s has %d migrations and is on %s\n%s", vm, len(m), p.VM(vm).Host, p.trace.String())
+		}
+		if at := m[0].Spec.Created.Sub(sim.Epoch); at < earliest || at > earliest+10*time.Second {
+			t.Errorf("the migration of %s was created at %v, want %v", vm, at, earliest)
+		}
 	}
 }

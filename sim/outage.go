@@ -99,7 +99,7 @@ func (g *guest) sending() *moveStats {
 	return nil
 }
 
-// DownStats lists the guests that should run and do not, the first to stop first.
+// Down lists the guests that should run and do not, the first to stop first.
 func (b *stats) Down() []downStats {
 	list := make([]downStats, 0, len(b.down))
 	for vm, o := range b.down {
@@ -111,7 +111,7 @@ func (b *stats) Down() []downStats {
 	return list
 }
 
-// OutageStats sums up all outages until now.
+// Outages sums up all outages until now.
 func (b *stats) Outages(now time.Duration) OutageStats {
 	sum := b.outages
 	for _, o := range b.down {

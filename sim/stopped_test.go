@@ -116,3 +116,33 @@ events:
 		t.Error("it was never given to the host that had died")
 	}
 }
+
+// Host n1 lives and was said to be off: its second agent serves an empty directory. Until operators have
+// started its machine anew it changes nothing, and the disk that is to be detached there needs no reason of
+// its own.
+func TestAChangeOnADistrustedHostNeedsNoReason(t *testing.T) {
+	s, err := simtest.Parse("world", []byte(`
+hosts:
+- {name: n1, memory: 16GiB, cpus: 64, link: 10Gbit/s}
+- {name: n3, memory: 16GiB, cpus: 64, link: 10Gbit/s}
+vms:
+- {name: v2, host: n1, memory: 4GiB, class: idle}
+events:
+- 0s empty-directory n1 for=20m
+- 130s dead n1
+- 0s detach-disk v2 data
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := play(t, s, sim.Seeded(1), keepTrace)
+	if wrong := p.wrong(); wrong != "" {
+		t.Fatalf("%s\n%s", wrong, p.trace.String())
+	}
+	if h := p.HostRecord("n1"); h.Refuted() == "" {
+		t.Errorf("%+v was not wrongly said to be off", h)
+	}
+	if v := p.VM("default/v2"); len(v.DiskChanges) != 1 || v.DiskChanges[0].Why != "" {
+		t.Errorf("what is to change is %+v", v.DiskChanges)
+	}
+}

@@ -254,7 +254,7 @@ func (b *stats) end(g *guest, t *moveStats, now time.Duration) {
 	}
 }
 
-// A Failure is migrations that failed for the same reason.
+// failureStats is migrations that failed for the same reason.
 type failureStats struct {
 	Why   string
 	Count int
@@ -348,7 +348,7 @@ func (b *stats) stand(g *guest, v *store.VM, now time.Duration) {
 	}
 }
 
-// guestStands returns the host that is not empty because of a VM; "" is none.
+// Stands returns the host that is not empty because of a VM; "" is none.
 func (b *stats) Stands(vm hypervisor.VMID) hypervisor.HostName {
 	if g := b.known(vm); g != nil {
 		return g.stands

@@ -41,7 +41,7 @@ func NewChangeLog(began Revision, stored func(yield func(Record) bool)) *ChangeL
 // At is the revision of the last change.
 func (l *ChangeLog) At() Revision { return l.at }
 
-// changesFeed returns the history of a feed, a new one if it has none.
+// feed returns the history of a feed, a new one if it has none.
 func (l *ChangeLog) feed(f Feed) *changesFeed {
 	h := l.feeds[f]
 	if h == nil {

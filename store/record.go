@@ -290,6 +290,17 @@ type Blockers struct {
 	MemoryChange   bool `json:",omitempty"`
 }
 
+// Holds says what keeps a migration of the VM from beginning, until that ends; "" is nothing.
+func (b Blockers) Holds() string {
+	switch {
+	case b.Backup:
+		return "a backup is in progress"
+	case b.UtilityVolumes:
+		return "it has utility volumes"
+	}
+	return ""
+}
+
 // MoveTo takes in that the VM is on another host now.
 func (v *VM) MoveTo(host hypervisor.HostName) {
 	if v.Host = host; v.Moves > 0 {

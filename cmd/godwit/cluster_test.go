@@ -124,7 +124,7 @@ func rom(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), image, 0o644))
 }
 
-// noqemu fails while a QEMU of the script runs.
+// noQEMU fails while a QEMU of the script runs.
 func noQEMU(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: noqemu")

@@ -6,7 +6,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// costs are what sending memory costs besides the memory.
+// Costs are what sending memory costs besides the memory.
 type Costs struct {
 	Window       time.Duration // see gauge; 0: after each pass, by the present speed
 	PageOverhead hypervisor.Bytes

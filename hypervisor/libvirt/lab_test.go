@@ -145,7 +145,7 @@ func (w *world) close() {
 
 // vm describes a VM whose guest does what p says.
 func (w *world) vm(id vmid, p guest.Params) hypervisor.VM {
-	p.Lossy = w.accel == domxml.QEMU && w.qemu() < keepsWrites
+	p.Lossy = w.accel == domxml.QEMU && w.qemu() < guest.KeepsWrites
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.roms[p] == "" {
@@ -155,9 +155,6 @@ func (w *world) vm(id vmid, p guest.Params) hypervisor.VM {
 	return hypervisor.VM{ID: id, Memory: hypervisor.Bytes(libvirttest.Memory(p)) * mib, CPUs: 1,
 		Hardware: &hypervisor.Hardware{Machine: "pc", Firmware: w.roms[p], DebugPort: 0xe9}}
 }
-
-// keepsWrites is the first QEMU whose TCG forgets no write of a guest that moves; see guest.Params.
-const keepsWrites = 9
 
 // qemu returns which QEMU runs here: 7 of "7.2.22".
 func (w *world) qemu() (major int) {

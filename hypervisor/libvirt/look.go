@@ -280,7 +280,7 @@ func seeAt(ctx context.Context, peer *conn.Conn, name string) (observation, erro
 	return conn.Ask(ctx, peer, func(c *conn.Connect) (observation, error) { return look(c, name, true) })
 }
 
-// VM says what the domain is made of: what was asked for, where libvirt agrees.
+// vm says what the domain is made of: what was asked for, where libvirt agrees.
 func (d *domain) vm(s observation) hypervisor.VM {
 	d.mu.Lock()
 	defer d.mu.Unlock()

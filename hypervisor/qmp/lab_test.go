@@ -33,9 +33,6 @@ type (
 
 const mib = hypervisor.MiB
 
-// keepsWrites is the first QEMU whose TCG forgets no write of a guest that moves; see guest.Params.
-const keepsWrites = 9
-
 // together makes the hosts of a lab one machine, as far as the locks of VMs go. They are two
 // otherwise.
 func together(c *qmp.Config) { c.Locks = filepath.Join(filepath.Dir(c.Dir), "locks", "both") }
@@ -164,7 +161,7 @@ func (l *lab) vm(id vmid, p guest.Params) hypervisor.VM {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f, _ := features()
-	p.Lossy = l.accel == "tcg" && f.Version.Major < keepsWrites
+	p.Lossy = l.accel == "tcg" && f.Version.Major < guest.KeepsWrites
 	rom := l.roms[p]
 	if rom == "" {
 		image, err := p.Firmware()

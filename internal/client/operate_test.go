@@ -453,7 +453,7 @@ func TestNearNames(t *testing.T) {
 	}
 }
 
-// TestNearIsSymmetricInOneLetter: a name that lacks, has too much of, or swaps a letter is
+// TestNearFindsOneMistake: a name that lacks, has too much of, or swaps a letter is
 // found, whichever.
 func TestNearFindsOneMistake(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -88,7 +88,7 @@ type MoveReport struct {
 	Looked        *time.Time           `json:"looked,omitempty"`       // when these were true
 	PredictedEnd  *time.Time           `json:"predictedEnd,omitempty"` // if nothing changes
 	DowntimeNanos time.Duration        `json:"downtimeNanoseconds,omitempty"`
-	// unknown: it has ended, and the amount sent and the downtime are unknown, because the source
+	// Unknown: it has ended, and the amount sent and the downtime are unknown, because the source
 	// failed before it reported them.
 	Unknown    bool     `json:"unknown,omitempty"`
 	Canceled   bool     `json:"canceled,omitempty"`

@@ -38,12 +38,16 @@ type Params struct {
 	// itself off within a heartbeat.
 	Stubborn bool
 	// Lossy is for a hypervisor that forgets a write now and then when the guest moves: QEMU
-	// before 9.0 with TCG. The guest does not take a page that it finds behind for damaged, and
+	// before [KeepsWrites] with TCG. The guest does not take a page that it finds behind for damaged, and
 	// Verify accepts any number of writes to each page. All else must be as it was left.
 	// Source: QEMU 9.0 commit 03bfc2188f (physmem: Fix migration dirty bitmap coherency with TCG
 	// memory access); docs/known-hypervisor-faults.md.
 	Lossy bool
 }
+
+// KeepsWrites is the major version of the first QEMU whose TCG forgets no write of a guest that
+// moves; see [Params].Lossy.
+const KeepsWrites = 9
 
 const (
 	defaultWorkingSet = 1 << 20
@@ -134,7 +138,7 @@ func pace(rate int64) (batch, period uint32) {
 // fails when Check does.
 func (p Params) BootSector() ([]byte, error) { return p.emit(Program) }
 
-// firmware returns a ROM of 64 KiB that takes the place of the machine's own
+// Firmware returns a ROM of 64 KiB that takes the place of the machine's own
 // firmware (-bios) and boots the guest far faster. It fails when Check does.
 func (p Params) Firmware() ([]byte, error) { return p.emit(firmware) }
 

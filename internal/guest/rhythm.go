@@ -44,7 +44,7 @@ type Problem struct {
 // maxTroubles bounds what is kept of a guest that has gone wild.
 const maxTroubles = 16
 
-// check returns why the guest has not run exactly once and undamaged, or nil.
+// Check returns why the guest has not run exactly once and undamaged, or nil.
 // The sequence counts modulo 64: a hole or a repetition of just 64 heartbeats
 // is not seen.
 func (r Rhythm) Check() error {

@@ -194,7 +194,7 @@ func traceBeginning(path string) ([]byte, error) {
 	return start, err
 }
 
-// Lines are those of a file, which may be compressed.
+// lines are those of a file, which may be compressed.
 type lines struct {
 	name   string
 	line   int

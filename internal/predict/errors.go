@@ -28,7 +28,7 @@ type Times struct{ Total, Downtime time.Duration }
 // A Sample is a migration that was predicted and then measured.
 type Sample struct {
 	Class string
-	// experiment names what was asked for. Runs of one experiment give each other away, so they
+	// Experiment names what was asked for. Runs of one experiment give each other away, so they
 	// are held out together.
 	Experiment          string
 	Predicted, Measured Times

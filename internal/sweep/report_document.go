@@ -107,7 +107,7 @@ func SweepReport(d *Document) *ReportDocument {
 	return r
 }
 
-// ReportDocument sums up the world that was recorded, as it is now.
+// Document sums up the world that was recorded, as it is now.
 func (r *Recorder) Document(w *sim.World, name string, ending sim.Ending) *ReportDocument {
 	r.locate(w)
 	r.stood(w)

@@ -45,7 +45,8 @@ type suite struct {
 
 func newSuite(o options) *suite {
 	return &suite{options: o, w: os.Stdout, skipped: map[string]int{},
-		took: map[string]time.Duration{}, cpu: map[string]time.Duration{}, building: map[string]*sync.Mutex{}, used: map[string]bool{}, long: map[string][]string{}}
+		took: map[string]time.Duration{}, cpu: map[string]time.Duration{},
+		building: map[string]*sync.Mutex{}, used: map[string]bool{}, long: map[string][]string{}}
 }
 
 // load finds the packages once.

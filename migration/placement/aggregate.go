@@ -142,7 +142,7 @@ func matchAggregate(value, text string) bool {
 	return w.match(&v)
 }
 
-// MatchAggregate is [matchAggregate] for what was read before.
+// Match is [matchAggregate] for what was read before.
 func (w *Want) match(v *Value) bool {
 	switch w.op {
 	case "<or>":

@@ -14,7 +14,7 @@ type QuotaLimit struct {
 	Quota    string // "namespace/name"
 	Resource string // "limits.memory", as Kubernetes names it
 	Hard     int64
-	// others is what is used of it besides what the VMs are charged: by other pods.
+	// Others is what is used of it besides what the VMs are charged: by other pods.
 	Others int64
 }
 
