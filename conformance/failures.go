@@ -150,16 +150,15 @@ func restarts(w *world, s side) {
 var cuts = []trial{
 	{Name: "a migration over a lost link is cancelled, and the source runs on",
 		Needs: needLink | needSlow, Run: func(w *world) {
-			job := w.Slowly(move{})
+			job, began := w.Slowly(move{}), time.Now()
 			w.Cuts()
 			w.Rest()
-			w.Adjust(job, hypervisor.Cancel{})
-			w.UntilStatus(source, job, hypervisor.JobCancelled)
+			ended := cancelsCut(w, job, began)
 			w.UntilState(source, theVM, hypervisor.Running)
 			w.Ended(job)
 			w.Must(w.MendLink())
 			w.NeverRuns(target)
-			w.Stays(job, hypervisor.JobCancelled)
+			w.Stays(job, ended)
 		}},
 	{Name: "a migration goes on when the link is back",
 		Needs: needLink | needSlow, Run: func(w *world) {
@@ -189,13 +188,15 @@ var cuts = []trial{
 		}},
 	{Name: "a link that is lost in the last round leaves one VM, or one that is resolved",
 		Needs: needLink | needSlow, Run: func(w *world) {
-			job := w.Slowly(move{})
+			job, began := w.Slowly(move{}), time.Now()
 			w.Adjust(job, hypervisor.PauseGuest{})
 			w.Cuts()
 			w.Adjust(job, hypervisor.SetBandwidth{})
 			w.Rest()
-			w.UntilStatus(source, job, hypervisor.JobActive)
-			w.Adjust(job, hypervisor.Cancel{})
+			if !givenUp(w, job, began) {
+				w.UntilStatus(source, job, hypervisor.JobActive)
+			}
+			cancelsCut(w, job, began)
 			w.UntilState(source, theVM, hypervisor.Running)
 			w.NeverRuns(target)
 			w.Sound(source)
@@ -258,6 +259,31 @@ var cuts = []trial{
 			w.States(hypervisor.Absent, hypervisor.Crashed)
 			w.Boot(target, w.VM(theVM))
 		}},
+}
+
+// cancelsCut cancels a job whose link was cut since it began, and returns how it has ended: it failed
+// before it was cancelled where the hypervisors had given each other up.
+func cancelsCut(w *world, job hypervisor.JobID, began time.Time) hypervisor.JobStatus {
+	w.T.Helper()
+	if givenUp(w, job, began) {
+		return hypervisor.JobFailed
+	}
+	err := w.HV[source].Adjust(w.Ctx, job, hypervisor.Cancel{})
+	w.Until(fmt.Sprintf("%s has ended", job), func() bool { return w.Progress(source, job).Status.Final() })
+	if givenUp(w, job, began) {
+		return hypervisor.JobFailed
+	}
+	w.Must(err)
+	w.UntilStatus(source, job, hypervisor.JobCancelled)
+	return hypervisor.JobCancelled
+}
+
+// givenUp reports whether a job has failed because its link was cut for longer than the hypervisors wait
+// for an answer: the machine is busy.
+func givenUp(w *world, job hypervisor.JobID, began time.Time) bool {
+	w.T.Helper()
+	return w.PeerTimeout > 0 && time.Since(began) >= w.PeerTimeout &&
+		w.Progress(source, job).Status == hypervisor.JobFailed
 }
 
 // breaksInPostCopy brings a migration to where its connection breaks in post-copy.
