@@ -157,7 +157,9 @@ func (r *round) play() (result string, err error) {
 	r.tasks.Go(r.crash)
 	r.tasks.Go(r.sample)
 	if err := r.migrate(); err != nil {
-		return "", fmt.Errorf("migrate: %w", err)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return "", errors.Join(append(r.bad, fmt.Errorf("migrate: %w", err))...)
 	}
 	result, where, err := r.settle()
 	judged()

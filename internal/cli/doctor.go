@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -21,15 +24,20 @@ userfaultfd for post-copy, huge pages, the clock, disk space; with --address the
 with --tls-dir the certificates and when they end; with --store whether it answers; with --peer
 whether a daemon of another host answers, and whether its clock agrees. It changes nothing.
 
+With --answer it waits at --address and --port for hosts that measure, until it is interrupted; with
+--measure it sends to such a host for two seconds, and says what one connection carries, the largest
+packet that passes, and whether the clocks agree. Do both before the agents have the port.
+
 Give it the flags of the agent. Each check that is not ok says what to do.
 
-Exit status: 0 no check failed, 2 bad input, 3 a check failed.`
+Exit status: 0 no check failed, 2 bad input, 3 a check failed, 130 interrupted, as --answer always is.`
 
 // DoctorCommand returns the command that checks a host.
 func DoctorCommand() *cobra.Command {
 	var f StoreFlags
 	var h daemon.HostConfig
-	var peers []string
+	var peers, links []string
+	var answer bool
 	var asJSON bool
 	var limit time.Duration
 	c := &cobra.Command{Use: "doctor", Short: "Check a host before it runs VMs", Long: doctorHelp,
@@ -38,9 +46,13 @@ func DoctorCommand() *cobra.Command {
 		if h.Backend != daemon.QMP && h.Backend != daemon.Libvirt {
 			return fmt.Errorf("--backend: %q is none: use qmp or libvirt", h.Backend)
 		}
+		if answer {
+			return answerLinks(c, h.Address, h.Port)
+		}
 		ctx, cancel := context.WithTimeout(c.Context(), limit)
 		defer cancel()
 		config := HostCheck{TLS: h.TLS, PSK: h.TLSPSK, Address: h.Address, Port: h.Port, Peers: peers,
+			Links:      withPort(links, h.Port),
 			Dirs:       []string{"/"},
 			Hypervisor: func(ctx context.Context) (string, error) { return software(ctx, h) }}
 		if h.Dir != "" {
@@ -75,9 +87,36 @@ func DoctorCommand() *cobra.Command {
 	flags.BoolVar(&h.TLSPSK, "tls-psk", false, "--tls-dir has a shared key instead: keys.psk")
 	flags.StringSliceVar(&peers, "peer", nil, "`HOST:PORT` of the health of a daemon on another host;\n"+
 		"may be repeated")
+	flags.BoolVar(&answer, "answer", false, "wait at --address for hosts that measure, and check nothing")
+	flags.StringSliceVar(&links, "measure", nil, "`HOST[:PORT]` that runs doctor --answer; may be repeated;\n"+
+		"default of PORT: that of --port")
 	flags.BoolVar(&asJSON, "json", false, "print JSON instead of a table")
 	flags.DurationVar(&limit, "timeout", time.Minute, "`TIME` that all checks may take together")
 	return c
+}
+
+// answerLinks waits for hosts that measure, until it is interrupted.
+func answerLinks(c *cobra.Command, address string, port int) error {
+	if net.ParseIP(address) == nil {
+		return fmt.Errorf("--answer needs the IP of this host where others reach it: give --address")
+	}
+	l, err := (&net.ListenConfig{}).Listen(c.Context(), "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+	if err != nil {
+		return fmt.Errorf("wait for hosts that measure: %w; an agent that runs has its port: give another --port", err)
+	}
+	fmt.Fprintf(c.OutOrStdout(), "waits at %v: run godwit doctor --measure %[1]v on another host; ^C ends it\n", l.Addr())
+	return ServeLink(c.Context(), l, time.Now)
+}
+
+// withPort adds the port to those hosts that have none.
+func withPort(hosts []string, port int) (all []string) {
+	for _, h := range hosts {
+		if _, _, err := net.SplitHostPort(h); err != nil {
+			h = net.JoinHostPort(strings.Trim(h, "[]"), strconv.Itoa(port))
+		}
+		all = append(all, h)
+	}
+	return all
 }
 
 // software asks what runs VMs, as an agent would begin, in a directory that is removed again.

@@ -51,6 +51,9 @@ type HostCheck struct {
 	Port    int
 	// Peers are the addresses at which daemons of other hosts serve health and metrics.
 	Peers []string
+	// Links are hosts that run ServeLink; MeasureFor is for how long bytes are sent to each. Default: 2 s.
+	Links      []string
+	MeasureFor time.Duration
 	// Hypervisor asks what runs VMs here: "QEMU 7.2.22, kvm".
 	Hypervisor func(context.Context) (string, error)
 	// Store asks whether the store answers.
@@ -77,6 +80,9 @@ func CheckHost(ctx context.Context, c HostCheck) []HostResult {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.MeasureFor <= 0 {
+		c.MeasureFor = 2 * time.Second
+	}
 	all := []HostResult{c.kvm(), c.postCopy(), c.hugePages(), c.clock()}
 	if c.Hypervisor != nil {
 		all = append(all, c.hypervisor(ctx))
@@ -95,6 +101,9 @@ func CheckHost(ctx context.Context, c HostCheck) []HostResult {
 	}
 	for _, peer := range c.Peers {
 		all = append(all, c.peer(ctx, peer))
+	}
+	for _, host := range c.Links {
+		all = append(all, c.link(ctx, host)...)
 	}
 	return all
 }
@@ -286,25 +295,19 @@ func (c *HostCheck) port() HostResult {
 const leastMTU = 1500
 
 func (c *HostCheck) mtu() HostResult {
-	all, err := net.Interfaces()
-	if err != nil {
+	i, err := interfaceOf(c.Address)
+	switch {
+	case err != nil:
 		return HostResult{"MTU", Warning, err.Error(), "look with ip link"}
+	case i.Name == "":
+		return HostResult{"MTU", Failed, "no interface has the address " + c.Address,
+			"give an address of this host with --address"}
 	}
-	for _, i := range all {
-		addresses, _ := i.Addrs()
-		for _, a := range addresses {
-			if ip, _, err := net.ParseCIDR(a.String()); err != nil || ip.String() != c.Address {
-				continue
-			}
-			found := fmt.Sprintf("%s has %d bytes", i.Name, i.MTU)
-			if i.MTU < leastMTU {
-				return HostResult{"MTU", Warning, found, "a tunnel on the way? 1500 is usual, and 9000 is better"}
-			}
-			return HostResult{"MTU", OK, found, ""}
-		}
+	found := fmt.Sprintf("%s has %d bytes", i.Name, i.MTU)
+	if i.MTU < leastMTU {
+		return HostResult{"MTU", Warning, found, "a tunnel on the way? 1500 is usual, and 9000 is better"}
 	}
-	return HostResult{"MTU", Failed, "no interface has the address " + c.Address,
-		"give an address of this host with --address"}
+	return HostResult{"MTU", OK, found, ""}
 }
 
 // farOff is by how much clocks of hosts may differ. The other's is told in whole seconds.

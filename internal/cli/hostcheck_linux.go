@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"net"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,4 +38,27 @@ func roomOf(dir string) (room int64, readOnly bool, err error) {
 		return 0, false, errors.New(dir + ": the size of a block is not known")
 	}
 	return int64(s.Bavail) * s.Bsize, s.Flags&unix.ST_RDONLY != 0, nil
+}
+
+// pathMTU returns the largest packet that passes to the other side of a connection, as far as the kernel
+// has found out.
+// Source: tcp(7) (TCP_INFO, tcpi_pmtu).
+func pathMTU(c net.Conn) (int, error) {
+	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		return 0, fmt.Errorf("%T is no TCP connection", c)
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var info *unix.TCPInfo
+	var errInfo error
+	err = raw.Control(func(fd uintptr) {
+		info, errInfo = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	})
+	if err = errors.Join(err, errInfo); err != nil {
+		return 0, err
+	}
+	return int(info.Pmtu), nil
 }

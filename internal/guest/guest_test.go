@@ -232,5 +232,5 @@ func forgetsWrites(t *testing.T) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f.Version.Major < KeepsWrites
+	return f.Version.Major < guest.KeepsWrites
 }

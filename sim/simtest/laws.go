@@ -18,7 +18,8 @@ import (
 const (
 	// DrainsEnd: where nothing breaks, a drained host is empty in the end, as far as other hosts
 	// have room and godwit's own decisions would have emptied it in the same world. A VM that
-	// something else holds (a backup, a hot-plug, utility volumes) may stay.
+	// something else holds (a backup, a hot-plug, utility volumes) may stay, and so may one that waits
+	// for the place of its migration.
 	DrainsEnd = "drains-end"
 	// WorkIsBounded: of one VM no more attempts end within ten minutes than [MaxAttempts] says.
 	WorkIsBounded = "work-is-bounded"
@@ -134,7 +135,7 @@ func (r *run) drained(w *sim.World, parsed *config.Scenario) {
 		return
 	}
 	left := roomFor(w)
-	if len(left) == 0 {
+	if len(left) == 0 || holdsAPlace(w) {
 		return
 	}
 	own := *r.settings
@@ -156,6 +157,15 @@ func (r *run) drained(w *sim.World, parsed *config.Scenario) {
 			return
 		}
 	}
+}
+
+// holdsAPlace reports whether a migration does not end because something holds its VM, as a change of
+// its CPUs does that is not made: it keeps its place from others for as long.
+func holdsAPlace(w *sim.World) bool {
+	return slices.ContainsFunc(w.Moving(), func(m *store.Migration) bool {
+		v := w.VM(m.Spec.VM)
+		return v != nil && v.Blockers != (store.Blockers{})
+	})
 }
 
 // A rest is a VM that is at home on a drained host.
