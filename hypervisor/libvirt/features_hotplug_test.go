@@ -46,6 +46,7 @@ func TestAVMGrowsWithItsDefinition(t *testing.T) {
 	if d := w.domain(hosta, vm.ID); !d.VM.Equal(vm) {
 		t.Fatalf("it has started as %+v, want %+v", d.VM, vm)
 	}
+	w.keeps(hosta, vm.ID, []string{`"MaxMemory":1073741824`})
 	module := filepath.Join(w.dir, "module.xml")
 	err := os.WriteFile(module, []byte("<memory model='dimm'><target><size unit='MiB'>128</size><node>0</node>"+
 		"</target></memory>"), 0o600)

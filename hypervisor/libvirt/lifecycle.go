@@ -112,7 +112,11 @@ func (d guest) boot(ctx context.Context, f found, vm hypervisor.VM) error {
 		s.DebugSocket = d.Node.DebugSocket(d.Name)
 		xml, err = domxml.Build(vm, s, domxml.Mark{VM: vm})
 	case !vm.Equal(f.VM):
-		xml, err = domxml.Resize(f.Sight.XML, vm)
+		if xml, err = domxml.Resize(f.Sight.XML, vm); err == nil {
+			mark := f.Sight.Mark // also what a journal that is lost would know
+			mark.VM = vm
+			xml, err = domxml.SetMark(xml, mark)
+		}
 	}
 	if err != nil {
 		return backend.Errorf(hypervisor.Invalid, "%w", err)
