@@ -39,8 +39,6 @@ type stats struct {
 	Shown bool
 
 	guests   map[hypervisor.VMID]*guest
-	latest   hypervisor.VMID       // of guests, the one that was looked for last: news are of it more often than not
-	last     *guest                // its entry; nil is none
 	names    []hypervisor.VMID     // of those with a home, in order; nil: they have changed
 	gone     map[migration.ID]bool // migrations that were deleted
 	sent     hypervisor.Bytes      // by them
@@ -80,23 +78,10 @@ func (b *stats) Grow(n int) {
 
 // guest returns what is known of a VM, an empty entry for one that was unknown.
 func (b *stats) guest(vm hypervisor.VMID) *guest {
-	g := b.known(vm)
+	g := b.guests[vm]
 	if g == nil {
 		g = new(guest)
 		b.guests[vm] = g
-		b.latest, b.last = vm, g
-	}
-	return g
-}
-
-// known returns what is known of a VM; nil is nothing. Entries stay.
-func (b *stats) known(vm hypervisor.VMID) *guest {
-	if b.last != nil && b.latest == vm {
-		return b.last
-	}
-	g := b.guests[vm]
-	if g != nil {
-		b.latest, b.last = vm, g
 	}
 	return g
 }
@@ -122,13 +107,13 @@ func (g *guest) find(id migration.ID) *moveStats {
 
 // Has reports whether there is, or was, a migration of a VM with that name.
 func (b *stats) Has(vm hypervisor.VMID, id migration.ID) bool {
-	g := b.known(vm)
+	g := b.guests[vm]
 	return g != nil && g.find(id) != nil || b.gone[id]
 }
 
 // Of returns the migrations of a VM that are kept, oldest first. The list must not be changed.
 func (b *stats) Of(vm hypervisor.VMID) []*moveStats {
-	if g := b.known(vm); g != nil {
+	if g := b.guests[vm]; g != nil {
 		return g.kept
 	}
 	return nil
@@ -136,7 +121,7 @@ func (b *stats) Of(vm hypervisor.VMID) []*moveStats {
 
 // Home returns where a VM is at home; "" is that it has no record.
 func (b *stats) Home(vm hypervisor.VMID) hypervisor.HostName {
-	if g := b.known(vm); g != nil {
+	if g := b.guests[vm]; g != nil {
 		return g.home
 	}
 	return ""
@@ -350,7 +335,7 @@ func (b *stats) stand(g *guest, v *store.VM, now time.Duration) {
 
 // Stands returns the host that is not empty because of a VM; "" is none.
 func (b *stats) Stands(vm hypervisor.VMID) hypervisor.HostName {
-	if g := b.known(vm); g != nil {
+	if g := b.guests[vm]; g != nil {
 		return g.stands
 	}
 	return ""

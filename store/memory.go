@@ -15,7 +15,6 @@ import (
 // zero value is not ready; use [NewMemory].
 type Memory struct {
 	places   [len(kinds)]map[string]*place // by kind and name
-	recent   [len(kinds)]found             // of each kind, what was looked for last
 	feeds    map[hypervisor.HostName]*feed // of hosts
 	all      *feed                         // of Everything
 	signs    *feed                         // of Signs
@@ -32,12 +31,6 @@ type Memory struct {
 type place struct {
 	record Record // a tomb if it was deleted
 	seats  seats
-}
-
-// found is a place under its name. The zero value is none.
-type found struct {
-	name  string
-	place *place
 }
 
 // tomb is what is left of a record that was deleted.
@@ -126,32 +119,17 @@ func (s *Memory) Watch(who func(old, now Record)) { s.watch = who }
 // Get implements Store.
 func (s *Memory) Get(_ context.Context, key Key) (Record, error) { return s.get(key), nil }
 
-// shelf returns where the places of a kind are among all. There is one for what is no kind.
-func shelf(k Kind) Kind {
-	if int(k) >= len(kinds) {
-		return 0
+// shelf returns the places of a kind, by name. There is one for what is no kind.
+func (s *Memory) shelf(k Kind) map[string]*place {
+	if int(k) >= len(s.places) {
+		k = 0
 	}
-	return k
-}
-
-// place returns where a record is stored; nil is nowhere. Who writes a record has often just read
-// it, and who reads one that was just written asks for the same name.
-func (s *Memory) place(key Key) *place {
-	k := shelf(key.Kind)
-	last := &s.recent[k]
-	if last.place == nil || last.name != key.Name {
-		p := s.places[k][key.Name]
-		if p == nil {
-			return nil
-		}
-		*last = found{key.Name, p}
-	}
-	return last.place
+	return s.places[k]
 }
 
 // get returns the nil interface for a record that is not there.
 func (s *Memory) get(key Key) Record {
-	if p := s.place(key); p != nil {
+	if p := s.shelf(key.Kind)[key.Name]; p != nil {
 		return p.record
 	}
 	return nil
@@ -160,7 +138,7 @@ func (s *Memory) get(key Key) Record {
 // Put implements Store.
 func (s *Memory) Put(_ context.Context, r Record, while ...Record) (Record, error) {
 	key := r.Key()
-	p := s.place(key)
+	p := s.shelf(key.Kind)[key.Name]
 	var old Record
 	if p != nil {
 		old = p.record
@@ -173,7 +151,7 @@ func (s *Memory) Put(_ context.Context, r Record, while ...Record) (Record, erro
 	}
 	if p == nil {
 		p = new(place)
-		s.places[shelf(key.Kind)][key.Name] = p
+		s.shelf(key.Kind)[key.Name] = p
 	}
 	s.revision++
 	p.record = r.With(Version(s.revision))
@@ -184,7 +162,7 @@ func (s *Memory) Put(_ context.Context, r Record, while ...Record) (Record, erro
 // Delete implements Store.
 func (s *Memory) Delete(_ context.Context, r Record, while ...Record) error {
 	key := r.Key()
-	p := s.place(key)
+	p := s.shelf(key.Kind)[key.Name]
 	switch {
 	case p == nil:
 		return nil
@@ -197,9 +175,7 @@ func (s *Memory) Delete(_ context.Context, r Record, while ...Record) error {
 	s.revision++
 	old := p.record
 	p.record = tomb(key)
-	k := shelf(key.Kind)
-	delete(s.places[k], key.Name)
-	s.recent[k] = found{}
+	delete(s.shelf(key.Kind), key.Name)
 	s.tell(p, old)
 	return nil
 }

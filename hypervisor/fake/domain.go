@@ -59,7 +59,7 @@ func (d *domain) answer() hypervisor.Domain {
 
 // define makes a domain on a host that has none of that VM.
 func (f *Network) define(h *Host, vm hypervisor.VM, state hypervisor.DomainState) *domain {
-	m := f.machine(vm.ID)
+	m := f.guests[vm.ID]
 	if m == nil {
 		m = new(machine)
 		m.vm = vm
@@ -82,18 +82,6 @@ func (f *Network) define(h *Host, vm hypervisor.VM, state hypervisor.DomainState
 	return d
 }
 
-// machine returns a VM that has, or had, a domain; nil is none. Machines stay.
-func (f *Network) machine(vm hypervisor.VMID) *machine {
-	if m := f.latest; m != nil && m.vm.ID == vm {
-		return m
-	}
-	m := f.guests[vm]
-	if m != nil {
-		f.latest = m
-	}
-	return m
-}
-
 // on returns the place of a host's domain among those of the machine.
 func (m *machine) on(h *Host) **domain {
 	at := &m.first
@@ -110,7 +98,7 @@ func (h *Host) find(vm hypervisor.VMID) *domain {
 }
 
 func (h *Host) peek(vm hypervisor.VMID) *domain {
-	if m := h.network.machine(vm); m != nil {
+	if m := h.network.guests[vm]; m != nil {
 		for d := m.first; d != nil; d = d.next {
 			if d.host == h && d.seen() {
 				return d

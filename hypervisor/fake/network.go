@@ -17,7 +17,6 @@ type Network struct {
 	model   Model
 	hosts   map[hypervisor.HostName]*Host
 	guests  map[hypervisor.VMID]*machine
-	latest  *machine // that was looked for: it is asked about several times in a row
 	faults  []*Fault
 	round   uint64 // of Touched, from 1
 	touched news[hypervisor.VMID]
@@ -146,7 +145,7 @@ func (f *Network) Copies(vm hypervisor.VMID) []Copy { return f.AppendCopies(nil,
 // AppendCopies is Copies, appended to a slice of the caller's.
 func (f *Network) AppendCopies(to []Copy, vm hypervisor.VMID) []Copy {
 	f.mu.Lock()
-	if m := f.machine(vm); m != nil {
+	if m := f.guests[vm]; m != nil {
 		for d := m.first; d != nil; d = d.next {
 			to = append(to, Copy{d.host.host.Name, d.State})
 		}

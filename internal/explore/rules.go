@@ -22,7 +22,7 @@ var rules = Rules{
 		"store.Memory.feeds", "store.Memory.all", "store.Memory.revision",
 		"store.Memory.signs",
 		"store.Memory.changed", "store.Memory.told", "store.Memory.news",
-		"store.Memory.answers", "store.Memory.recent",
+		"store.Memory.answers",
 		"store.Memory.watch",
 		"store.place.seats",
 		// Participants: what is given, and what follows from the rest.
@@ -79,7 +79,7 @@ var rules = Rules{
 		"fake.Network.given", "fake.Network.round", "fake.Network.gone", "fake.Network.alike",
 		"fake.Host.network", "fake.Host.host", "fake.Host.busy",
 		"fake.Host.listed", "fake.Network.free",
-		"fake.Network.guests", "fake.Network.latest",
+		"fake.Network.guests",
 		"fake.domain.host", "fake.domain.machine", "fake.domain.next", "fake.domain.hinted",
 		"fake.world.Now", "fake.world.Start", "fake.world.Agenda",
 		"fake.world.costs", "fake.world.network",
