@@ -142,8 +142,14 @@ func (l *lab) eventually(what string, so func() bool) {
 func (l *lab) becomes(n name, id vmid, s hypervisor.DomainState) {
 	l.t.Helper()
 	testutil.Eventually(l.t, string(id)+" on "+string(n)+" is "+s.String(), func() error {
-		if got := l.domain(n, id).State; got != s {
-			return fmt.Errorf("it is %v", got)
+		d, err := l.hosts[n].Domain(l.t.Context(), id)
+		switch {
+		case errors.Is(err, hypervisor.Transient): // its QEMU hangs, or ends
+			return err
+		case err != nil:
+			return testutil.Stop(err)
+		case d.State != s:
+			return fmt.Errorf("it is %v", d.State)
 		}
 		return nil
 	})

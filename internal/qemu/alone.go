@@ -35,8 +35,8 @@ func (l *Launcher) environment() []string {
 // all: also none of another host's name, and none from before there were locks. The arguments
 // of all processes say so.
 //
-// A QEMU that was just killed keeps the lock until the kernel has taken its memory away, and shows
-// no arguments meanwhile: it is waited for.
+// A QEMU that was just killed keeps the lock until the kernel has taken its memory away, with or
+// without arguments meanwhile: it is waited for, and what lasts longer is Transient.
 func (l *Launcher) alone(ctx context.Context, vm hypervisor.VMID, incoming bool) (*Lock,
 	error) {
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
@@ -46,11 +46,14 @@ func (l *Launcher) alone(ctx context.Context, vm hypervisor.VMID, incoming bool)
 		if err != nil || lock != nil {
 			return lock, err
 		}
-		if len(others) > 0 {
+		if slices.ContainsFunc(others, func(f Found) bool { return !f.Killed() }) {
 			return nil, Refuse(hypervisor.Conflict, "%s", twice(others))
 		}
 		select {
 		case <-ctx.Done():
+			if len(others) > 0 { // killed, and not gone yet
+				return nil, Refuse(hypervisor.Transient, "%s", twice(others))
+			}
 			return nil, Refuse(hypervisor.Conflict, "%s", twice(nil))
 		case <-time.After(5 * time.Millisecond):
 		}
