@@ -18,6 +18,9 @@ type Lab struct {
 	// VM describes a small VM that boots on either host. It answers equal VMs for
 	// equal names, and has no disk named "data".
 	VM func(hypervisor.VMID) hypervisor.VM
+	// Images is an empty directory that both hosts have, in which they may make images of disks.
+	// Default: /images, for hosts that make none.
+	Images string
 	// Pass lets time pass. Default: time.Sleep.
 	Pass func(time.Duration)
 	// Within is how long the suite waits at most for what must come. Default: one minute.

@@ -173,11 +173,12 @@ const (
 	CanLoseChannels
 
 	CanResizeLive // Resize of a VM that runs
+	CanMoveDisk   // MoveDisk, SwitchDisk and EndDiskMove
 )
 
 var abilities = [...]string{"auto-converge", "post-copy", "recover", "channels", "compress",
 	"xbzrle", "hold-switch-over", "encrypt", "copy-storage", "move-cold", "measure-dirty-rate",
-	"resize", "snapshot", "attach-disk", "take-back", "lose-channels", "resize-live"}
+	"resize", "snapshot", "attach-disk", "take-back", "lose-channels", "resize-live", "move-disk"}
 
 // Has reports whether a has all of want.
 func (a Abilities) Has(want Abilities) bool { return a&want == want }

@@ -216,6 +216,35 @@ type (
 	// DetachDisk unplugs a disk. A running guest is asked to let it go; until it has, the disk
 	// stays in the VM's Hardware. A disk that the VM does not have is unplugged already.
 	DetachDisk struct{ Name string }
+	// MoveDisk begins to copy the image of a disk of a VM that runs, or is paused, to a file To of the same
+	// host, which is an absolute path. [Domain.Moving] says how it goes. The VM runs on with the image that
+	// it has; once the copy is complete (DiskReady) every write goes to both, and [SwitchDisk] lets the VM
+	// go on with the copy. Repeated, it changes nothing; a move that failed is begun anew.
+	//
+	// A file that is there already is a Conflict, and stays as it is. So are a disk that is there already
+	// by its description (To is its Path), another disk that moves, an image that keeps snapshots, which are not
+	// copied, a VM that moves to another host, and one that rests. A disk that the VM does not have is
+	// NotFound; a path that is not absolute, and a disk that is read only, are Invalid. Where it is known
+	// that the file has no room, the answer is NoRoom.
+	//
+	// While a disk moves, Migrate, Resize and commands about disks and snapshots answer Conflict. A VM that
+	// stops before the copy is complete keeps the image that it has: the move is DiskFailed.
+	MoveDisk struct{ Disk, To string }
+	// SwitchDisk lets a VM go on with the copy of a disk, and only with it. It is a Conflict for a copy that
+	// is not complete; repeated, it changes nothing. From its answer on the VM has the disk at its new path,
+	// until the move is DiskFailed. The caller notes the new path before: a VM that is started from either
+	// image until then loses nothing, one that is started from the old one afterwards does, and its host
+	// answers Conflict to such a Start.
+	SwitchDisk struct{ Disk string }
+	// EndDiskMove ends a move. On is the path of the image that the VM has by the caller's records, and
+	// that it goes on with. The other image is removed: the copy of a move that did not come to its
+	// switch, which is cancelled so, or the old one, unless it is to be kept or is a device. It is a
+	// Conflict when the VM runs on the other image, or is about to. Domain.Moving is nil when it has ended,
+	// which may take a moment. What is not known here has ended already.
+	EndDiskMove struct {
+		Disk, On string
+		Keep     bool // the old image
+	}
 	// MeasureDirtyRate measures for a while how fast the guest writes memory;
 	// [Domain] answers the result, and Measured then changes. The guest runs on. Asked again
 	// meanwhile, it is the same measurement. A period that is not positive is Invalid; a VM that
@@ -292,6 +321,9 @@ func (DeleteSnapshot) command()   {}
 func (RevertSnapshot) command()   {}
 func (AttachDisk) command()       {}
 func (DetachDisk) command()       {}
+func (MoveDisk) command()         {}
+func (SwitchDisk) command()       {}
+func (EndDiskMove) command()      {}
 func (MeasureDirtyRate) command() {}
 func (Forget) command()           {}
 func (Activate) command()         {}

@@ -59,6 +59,8 @@ type Domain struct {
 	// memory written per second. Measured is when; zero when none has finished.
 	DirtyRate Bandwidth
 	Measured  time.Time
+	// Moving is the disk that goes to another image ([MoveDisk]), until that has ended; nil is none.
+	Moving *DiskMove `json:",omitempty"`
 }
 
 // A DomainState is what a domain does on its host.

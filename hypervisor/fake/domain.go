@@ -35,11 +35,13 @@ type domain struct {
 	measured   bool // how much the guest writes is being measured
 	hinted     [hintKinds]bool
 	found      *finding // by the last measurement; nil is none
-	host       *Host
-	machine    *machine
-	next       *domain   // of the machine
-	transfer   *transfer // that it takes part in now
-	timer      *timer    // the end of Starting, Stopping and Rebooting
+	// moving is the disk that goes to another image; it is replaced, never changed.
+	moving   *hypervisor.DiskMove
+	host     *Host
+	machine  *machine
+	next     *domain   // of the machine
+	transfer *transfer // that it takes part in now
+	timer    *timer    // the end of Starting, Stopping and Rebooting
 }
 
 // A finding is how much a guest wrote, and when.
@@ -50,7 +52,8 @@ type finding struct {
 
 // answer returns the domain as the host answers it.
 func (d *domain) answer() hypervisor.Domain {
-	a := hypervisor.Domain{VM: *d.VM, Job: d.Job, State: d.State, Unresolved: d.Unresolved}
+	a := hypervisor.Domain{VM: *d.VM, Job: d.Job, State: d.State, Unresolved: d.Unresolved,
+		Moving: d.moving}
 	if d.found != nil {
 		a.DirtyRate, a.Measured = d.found.rate, d.found.at
 	}
@@ -129,6 +132,9 @@ func (d *domain) Become(state hypervisor.DomainState) {
 		h.cpus += int(sign) * d.VM.CPUs
 	}
 	d.State = state
+	if d.moving != nil && !state.HoldsState() {
+		d.stopCopy()
+	}
 	h.listed.Mark(d.VM.ID)
 	if len(h.consoles) > 0 && state != hypervisor.Running && state != hypervisor.Paused {
 		h.hangUp(d.VM.ID)

@@ -25,7 +25,7 @@ func (d *domain) resize(vm hypervisor.VM) error {
 			vm.Memory, vm.CPUs)
 	case d.State == hypervisor.Shutoff:
 		vm = vm.Started()
-	case d.transfer != nil || d.State != hypervisor.Running && d.State != hypervisor.Paused ||
+	case d.transfer != nil || d.diskMoves() || d.State != hypervisor.Running && d.State != hypervisor.Paused ||
 		d.host.able(hypervisor.CanResizeLive) != nil:
 		return d.conflict()
 	default:
@@ -86,7 +86,7 @@ func (d *domain) snapshot(disk, name string, atRest bool) error {
 // pluggable reports whether disks may come and go: both ends of a migration
 // describe the same machine.
 func (d *domain) pluggable() bool {
-	return d.transfer == nil && (d.State == hypervisor.Running || d.State == hypervisor.Paused ||
+	return d.transfer == nil && !d.diskMoves() && (d.State == hypervisor.Running || d.State == hypervisor.Paused ||
 		!occupies(d.State))
 }
 

@@ -13,7 +13,7 @@ import (
 const Abilities = hypervisor.CanAutoConverge | hypervisor.CanPostCopy | hypervisor.CanUseChannels |
 	hypervisor.CanCompress | hypervisor.CanXBZRLE | hypervisor.CanMeasureDirtyRate |
 	hypervisor.CanResize | hypervisor.CanAttachDisk | hypervisor.CanTakeBack |
-	hypervisor.CanLoseChannels | hypervisor.CanResizeLive
+	hypervisor.CanLoseChannels | hypervisor.CanResizeLive | hypervisor.CanMoveDisk
 
 // neededFor returns the ability that a command needs.
 func neededFor(c hypervisor.Command) hypervisor.Abilities {
@@ -24,6 +24,8 @@ func neededFor(c hypervisor.Command) hypervisor.Abilities {
 		return hypervisor.CanSnapshot
 	case hypervisor.AttachDisk, hypervisor.DetachDisk:
 		return hypervisor.CanAttachDisk
+	case hypervisor.MoveDisk, hypervisor.SwitchDisk, hypervisor.EndDiskMove:
+		return hypervisor.CanMoveDisk
 	case hypervisor.MeasureDirtyRate:
 		return hypervisor.CanMeasureDirtyRate
 	}

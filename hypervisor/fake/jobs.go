@@ -59,6 +59,8 @@ func (h *Host) migrate(out hypervisor.Outgoing) (none hypervisor.Address, err er
 	switch {
 	case d == nil:
 		return "", refuse(hypervisor.NotFound, "no such VM")
+	case d.diskMoves():
+		return "", d.conflictOfMove()
 	case d.transfer != nil:
 		return "", refuse(hypervisor.Conflict, "job %s is under way", d.Job)
 	case d.State == hypervisor.Shutoff:

@@ -51,6 +51,12 @@ func (h *Host) do(id hypervisor.VMID, c hypervisor.Command) error {
 		return d.attach(c.Disk)
 	case hypervisor.DetachDisk:
 		return d.detach(c.Name)
+	case hypervisor.MoveDisk:
+		return d.moveDisk(c)
+	case hypervisor.SwitchDisk:
+		return d.switchDisk(c.Disk)
+	case hypervisor.EndDiskMove:
+		return d.endDiskMove(c)
 	case hypervisor.MeasureDirtyRate:
 		return d.measure(c.For)
 	case hypervisor.Forget:
@@ -114,6 +120,8 @@ func (h *Host) startVM(id hypervisor.VMID, vm hypervisor.VM) error {
 		return nil
 	case d != nil && occupies(d.State):
 		return d.conflict()
+	case d != nil && !d.startsWith(vm):
+		return refuse(hypervisor.Conflict, "disk %s was moved to %s", d.moving.Disk, d.moving.To)
 	}
 	if err := h.admit(vm); err != nil {
 		return err
@@ -121,6 +129,7 @@ func (h *Host) startVM(id hypervisor.VMID, vm hypervisor.VM) error {
 	if d == nil {
 		d = h.network.define(h, vm, hypervisor.Starting)
 	} else {
+		d.chooseDisk(vm)
 		d.VM, d.Unresolved = d.machine.as(vm), false
 		d.Become(hypervisor.Starting)
 	}

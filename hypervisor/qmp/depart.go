@@ -51,6 +51,8 @@ func migrate(ctx context.Context, of *domain, out hypervisor.Outgoing) error {
 	}
 	state := stateOf(rec, job, l)
 	switch {
+	case rec.Move.Active():
+		return rec.Move.Conflict()
 	case rec.Unresolved:
 		return qemu.Refuse(hypervisor.Conflict, "it may run at the target of job %s", rec.Job)
 	case state == hypervisor.Paused && l.Run == qemu.PostMigrate:

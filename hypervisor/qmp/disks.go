@@ -150,7 +150,11 @@ func (d guest) Snapshot(ctx context.Context, p found, c hypervisor.Snapshot) err
 	case p.State == hypervisor.Shutoff:
 		return d.Node.QEMU.SnapshotImage(ctx, c.Name, d.Node.QEMU.DiskPath(d.ID, disk))
 	}
-	return p.VM.SnapshotInternal(ctx, qemu.NodeName(disk.Name), c.Name)
+	node, err := p.VM.NodeOf(ctx, disk.Name)
+	if err != nil {
+		return err
+	}
+	return p.VM.SnapshotInternal(ctx, node, c.Name)
 }
 
 // DeleteSnapshot removes a snapshot from the image of a disk.
@@ -162,7 +166,11 @@ func (d guest) DeleteSnapshot(ctx context.Context, p found, c hypervisor.DeleteS
 	case p.State == hypervisor.Shutoff:
 		return d.Node.QEMU.DeleteSnapshot(ctx, c.Name, d.Node.QEMU.DiskPath(d.ID, disk))
 	}
-	return p.VM.SnapshotDeleteInternal(ctx, qemu.NodeName(disk.Name), c.Name)
+	node, err := p.VM.NodeOf(ctx, disk.Name)
+	if err != nil {
+		return err
+	}
+	return p.VM.SnapshotDeleteInternal(ctx, node, c.Name)
 }
 
 // RevertSnapshot gives a disk the contents that a snapshot has kept.
@@ -206,15 +214,8 @@ func (d guest) hasSnapshot(ctx context.Context, p found, name, snapshot string) 
 	if err := d.Node.QEMU.Need(hypervisor.CanSnapshot); err != nil {
 		return disk, false, err
 	}
-	nodes, err := p.VM.QueryNamedNodes(ctx)
-	for _, n := range nodes {
-		if n.Name == qemu.NodeName(disk.Name) {
-			has = slices.ContainsFunc(n.Image.Snapshots, func(s struct{ Name string }) bool {
-				return s.Name == snapshot
-			})
-		}
-	}
-	return disk, has, err
+	names, err := p.VM.SnapshotsOf(ctx, disk.Name)
+	return disk, slices.Contains(names, snapshot), err
 }
 
 // AttachDisk plugs a disk in.
@@ -300,7 +301,11 @@ func (d guest) DetachDisk(ctx context.Context, p found, name string) error {
 		if err != nil && !errors.Is(err, qemu.DeviceNotFound) {
 			return err
 		}
-		if err := letGo(ctx, p.VM, qemu.NodeName(name)); err != nil {
+		node, err := p.VM.NodeOf(ctx, name)
+		if err == nil {
+			err = letGo(ctx, p.VM, node)
+		}
+		if err != nil {
 			return qemu.Refuse(hypervisor.Transient, "the guest has not let go of disk %s yet: "+
 				"ask again: %w", name, err)
 		}

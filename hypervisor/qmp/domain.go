@@ -143,6 +143,9 @@ func (d *domain) Look(ctx context.Context) (look, qemu.Migration, error) {
 			l.Mirrors, err = vm.Mirrors(ctx, rec.VM)
 		}
 	}
+	if err == nil && rec.Move != nil && !rec.Move.Tidied {
+		l.Copy, err = vm.Copy(ctx, rec.Move.Disk)
+	}
 	if err == nil {
 		l.Run, err = vm.Status(ctx)
 	}
@@ -231,7 +234,7 @@ func (d *domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
 	}
 	answer := hypervisor.Domain{VM: rec.VM, State: stateOf(rec, job, m.Look), Job: rec.Job,
 		Unresolved: rec.Unresolved || lost(job, m.VM), DirtyRate: rec.DirtyRate,
-		Measured: rec.Measured}
+		Measured: rec.Measured, Moving: moving(rec.Move, m.Look.Copy)}
 	return answer, err
 }
 

@@ -26,6 +26,7 @@ type look struct {
 	Run       qemu.RunState
 	Migration qemu.MigrationStatus
 	Mirrors   []qemu.Job // the copies of local disks, if there are any
+	Copy      qemu.Job   // of a disk that goes to another image, if one does
 	// SwitchOver is whether the transfer came to its switch-over, as QEMU's events told.
 	SwitchOver switchOver
 }
@@ -339,6 +340,16 @@ const (
 	stepReset
 	// stepPress: the guest runs on although it was asked to shut down: press its button again.
 	stepPress
+	// stepNoteReady: the copy of a disk is complete: note that.
+	stepNoteReady
+	// stepSwitchDisk: the guest is to go over to a copy: tell QEMU.
+	stepSwitchDisk
+	// stepNoteSwitched: it has gone over: note that.
+	stepNoteSwitched
+	// stepFailMove: a disk cannot be copied: note that.
+	stepFailMove
+	// stepTidyMove: remove what the copying of a disk has left.
+	stepTidyMove
 	// stepNotePlugged: a resize was cut: note what the QEMU has of it.
 	stepNotePlugged
 	// stepRun: let the guest run.
@@ -371,7 +382,8 @@ const (
 	stepGiveUp
 )
 
-var steps = [...]string{"Rest", "Bury", "Quit", "Reset", "Press", "NotePlugged", "Run", "Activate", "Arrive", "Send",
+var steps = [...]string{"Rest", "Bury", "Quit", "Reset", "Press", "NoteReady", "SwitchDisk", "NoteSwitched",
+	"FailMove", "TidyMove", "NotePlugged", "Run", "Activate", "Arrive", "Send",
 	"FinishMirrors", "GoOver", "Halt", "Continue", "EndWait", "Announce", "Keep", "GiveUp"}
 
 // String returns the step's name.
@@ -423,6 +435,43 @@ func dueInLife(d *domainRecord, l look, now time.Time) nextStep {
 		return stepPress
 	case d.Doing == hypervisor.Starting:
 		return stepRun // if it runs, we died, or did not hear it, before that was noted
+	}
+	if d.Move != nil && l.Heard() {
+		return dueOfMove(d.Move, l.Copy)
+	}
+	return stepRest
+}
+
+// dueOfMove is what is due of a disk that goes to another image.
+func dueOfMove(m *diskMove, j qemu.Job) nextStep {
+	failed, ready, ended := mirrors([]qemu.Job{j})
+	switch m.Phase {
+	case moveMaking: // we died
+		return stepFailMove
+	case moveCopying:
+		switch {
+		case failed || ended > 0:
+			return stepFailMove
+		case ready > 0:
+			return stepNoteReady
+		}
+	case moveReady:
+		if failed || ended > 0 {
+			return stepFailMove
+		}
+	case moveSwitching:
+		switch {
+		case failed:
+			return stepFailMove
+		case ended > 0:
+			return stepNoteSwitched
+		case ready > 0:
+			return stepSwitchDisk
+		}
+	case moveSwitched, moveFailed:
+		if !m.Tidied {
+			return stepTidyMove
+		}
 	}
 	return stepRest
 }

@@ -31,6 +31,9 @@ func command(ctx context.Context, of *domain, c hypervisor.Command) error {
 			return err
 		}
 	}
+	if m := d.Record(); m != nil && changesDisks(c) && m.Move.Active() {
+		return m.Move.Conflict()
+	}
 	defer d.Kick()
 	return backend.Do(ctx, commands{d, move{of}}, p, p.Rec != nil, c)
 }
@@ -71,7 +74,8 @@ func (d guest) Start(ctx context.Context, p found, vm hypervisor.VM) error {
 		p.Job.Stage.Live(): // also one whose end is not noted
 		return p.Conflict()
 	}
-	if err := h.Check(vm); err != nil {
+	err := h.Check(vm)
+	if err != nil {
 		return err
 	}
 	if err := d.declared(disksOf(vm)...); err != nil {
@@ -85,8 +89,11 @@ func (d guest) Start(ctx context.Context, p found, vm hypervisor.VM) error {
 	if p.Rec != nil {
 		rec.Job = p.Rec.Job
 	}
+	if rec.Move, err = d.chooseDisk(vm); err != nil {
+		return errors.Join(err, d.Undo(p.Rec))
+	}
 	_ = d.CutBack(ctx) // before the guest writes there; what cannot be cut is larger than it says
-	err := d.Set(rec, true)
+	err = d.Set(rec, true)
 	if err == nil {
 		err = d.MakeDisks(ctx, vm)
 	}

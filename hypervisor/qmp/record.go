@@ -36,7 +36,37 @@ type domainRecord struct {
 	// Hotplug is what a VM that runs is being made by a resize; nil is nothing. What its QEMU has of
 	// that is not noted yet.
 	Hotplug *hypervisor.VM `json:",omitempty"`
+	// Move is the disk that goes to another image; nil is none. It is replaced, never changed.
+	Move *diskMove `json:",omitempty"`
 }
+
+// A diskMove is what is kept of a disk that goes to another image of this host.
+type diskMove struct {
+	Disk, From, To string // the paths; From is empty for a local disk
+	Phase          movePhase
+	Error          string `json:",omitempty"`
+	// Tidied: nothing of the copying is left in QEMU, nor, of a move that failed, the copy.
+	Tidied bool `json:",omitempty"`
+	// Over: nothing is to be kept of it when it is tidied.
+	Over bool `json:",omitempty"`
+}
+
+// A movePhase is how far the move of a disk has come. Which image holds the disk follows from it at any
+// moment: From until moveSwitching, and To from then on.
+type movePhase string
+
+// The phases, in order. From moveReady to the switch every write goes to both images.
+const (
+	moveMaking    movePhase = "making"    // the file To is being made
+	moveCopying   movePhase = "copying"   // it is ours
+	moveReady     movePhase = "ready"     // it is complete
+	moveSwitching movePhase = "switching" // the guest may be on it
+	moveSwitched  movePhase = "switched"  // it is
+	moveFailed    movePhase = "failed"
+)
+
+// Active reports whether the move keeps the VM from migrating and its disks from being changed.
+func (m *diskMove) Active() bool { return m != nil && (m.Phase != moveFailed || !m.Tidied) }
 
 // A stage is how far a job has come on this host, as far as only the journal can
 // tell. The rest is what the hypervisor process says.

@@ -53,7 +53,7 @@ func (d *domain) Settle(ctx context.Context) time.Duration {
 		switch step {
 		case stepBury:
 			return resync
-		case stepFinishMirrors, stepReset:
+		case stepFinishMirrors, stepReset, stepSwitchDisk:
 			return soon // it takes effect a little later
 		case stepGoOver:
 			return later
@@ -150,6 +150,8 @@ func (d *domain) do(ctx context.Context, step nextStep, l look, m qemu.Migration
 		return d.press(ctx, vm)
 	case stepNotePlugged:
 		return d.hotplugged(ctx, vm)
+	case stepNoteReady, stepSwitchDisk, stepNoteSwitched, stepFailMove, stepTidyMove:
+		return d.moveOn(ctx, vm, step, l.Copy)
 	case stepRun:
 		return d.Run(ctx, vm)
 	case stepRest:
@@ -197,8 +199,11 @@ func (d *domain) Bury() error {
 	if err := qemu.Clean(d.Node.QEMU.Settings(d.ID)); err != nil {
 		return err
 	}
+	if err := d.stopMove(); err != nil {
+		return err
+	}
 	d.Node.Unreserve(d.ID)
-	if err := d.leave(rec, incoming, ran); err != nil {
+	if err := d.leave(d.Record(), incoming, ran); err != nil {
 		return err
 	}
 	d.mu.Lock()

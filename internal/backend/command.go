@@ -22,6 +22,9 @@ type Commands[F any] interface {
 	RevertSnapshot(context.Context, F, hypervisor.RevertSnapshot) error
 	AttachDisk(context.Context, F, hypervisor.Disk) error
 	DetachDisk(context.Context, F, string) error
+	MoveDisk(context.Context, F, hypervisor.MoveDisk) error
+	SwitchDisk(context.Context, F, string) error
+	EndDiskMove(context.Context, F, hypervisor.EndDiskMove) error
 	Measure(context.Context, F, time.Duration) error
 	Forget(context.Context, F) error
 
@@ -81,6 +84,8 @@ func doThere[F any](ctx context.Context, to Commands[F], f F, c hypervisor.Comma
 		return to.AttachDisk(ctx, f, c.Disk)
 	case hypervisor.DetachDisk:
 		return to.DetachDisk(ctx, f, c.Name)
+	case hypervisor.MoveDisk, hypervisor.SwitchDisk, hypervisor.EndDiskMove:
+		return doMove(ctx, to, f, c)
 	case hypervisor.MeasureDirtyRate:
 		return to.Measure(ctx, f, c.For)
 	case hypervisor.Activate:
@@ -89,6 +94,19 @@ func doThere[F any](ctx context.Context, to Commands[F], f F, c hypervisor.Comma
 		return to.Resume(ctx, f, c)
 	case hypervisor.Abandon:
 		return to.Abandon(ctx, f, c)
+	}
+	return Errorf(hypervisor.Unsupported, "%T", c)
+}
+
+// doMove is Do for the move of a disk.
+func doMove[F any](ctx context.Context, to Commands[F], f F, c hypervisor.Command) error {
+	switch c := c.(type) {
+	case hypervisor.MoveDisk:
+		return to.MoveDisk(ctx, f, c)
+	case hypervisor.SwitchDisk:
+		return to.SwitchDisk(ctx, f, c.Disk)
+	case hypervisor.EndDiskMove:
+		return to.EndDiskMove(ctx, f, c)
 	}
 	return Errorf(hypervisor.Unsupported, "%T", c)
 }

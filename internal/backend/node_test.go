@@ -355,6 +355,13 @@ func (c *clerk) DetachDisk(context.Context, int,
 	string) error {
 	return c.note("DetachDisk")
 }
+func (c *clerk) MoveDisk(context.Context, int, hypervisor.MoveDisk) error {
+	return c.note("MoveDisk")
+}
+func (c *clerk) SwitchDisk(context.Context, int, string) error { return c.note("SwitchDisk") }
+func (c *clerk) EndDiskMove(context.Context, int, hypervisor.EndDiskMove) error {
+	return c.note("EndDiskMove")
+}
 func (c *clerk) Measure(context.Context, int,
 	time.Duration) error {
 	return c.note("MeasureDirtyRate")
@@ -399,6 +406,7 @@ func TestDo(t *testing.T) {
 	for _, c := range []hypervisor.Command{hypervisor.Start{}, hypervisor.Stop{}, hypervisor.Kill{},
 		hypervisor.Reboot{}, hypervisor.Pause{}, hypervisor.Unpause{}, hypervisor.Resize{},
 		hypervisor.AttachDisk{}, hypervisor.DetachDisk{}, hypervisor.MeasureDirtyRate{},
+		hypervisor.MoveDisk{}, hypervisor.SwitchDisk{}, hypervisor.EndDiskMove{},
 		hypervisor.Forget{}, hypervisor.Snapshot{}, hypervisor.DeleteSnapshot{},
 		hypervisor.RevertSnapshot{}, hypervisor.Discard{}, hypervisor.Release{},
 		hypervisor.Activate{}, hypervisor.Resume{}, hypervisor.Abandon{}} {

@@ -32,6 +32,21 @@ func NodeName(disk string) string { return "disk." + shortened(disk) }
 // FileNodeName returns what QEMU calls the file below the contents of a disk.
 func FileNodeName(disk string) string { return "file." + shortened(disk) }
 
+// otherNode and otherFile return what takes turns with [NodeName] and [FileNodeName] when a disk moves
+// to another image: for a while both are there.
+func otherNode(disk string) string { return "copy." + shortened(disk) }
+func otherFile(disk string) string { return "cfil." + shortened(disk) }
+
+// nodeOf returns which of some nodes holds the contents of a disk that does not move now.
+func nodeOf(nodes []NamedNode, disk string) string {
+	for _, n := range nodes {
+		if n.Name == otherNode(disk) {
+			return n.Name
+		}
+	}
+	return NodeName(disk)
+}
+
 // DeviceID returns what QEMU calls the device that is a disk: in device_del, and
 // in the event that says that it is gone.
 func DeviceID(disk string) string { return "dev." + shortened(disk) }

@@ -52,12 +52,12 @@ func (in *Instance) Growable(ctx context.Context, disks []hypervisor.Disk) error
 	if len(disks) == 0 {
 		return nil
 	}
-	has, err := in.diskSizes(ctx)
+	has, _, err := in.diskSizes(ctx, disks)
 	if err != nil {
 		return Observing(err)
 	}
 	for _, d := range disks {
-		if had := has[NodeName(d.Name)]; had > d.Size {
+		if had := has[d.Name]; had > d.Size {
 			return Refuse(hypervisor.Invalid, "disk %s: it has %v already, and never shrinks", d.Name, had)
 		}
 	}
@@ -70,16 +70,16 @@ func (in *Instance) GrowDisks(ctx context.Context, disks []hypervisor.Disk) erro
 	if len(disks) == 0 {
 		return nil
 	}
-	has, err := in.diskSizes(ctx)
+	has, node, err := in.diskSizes(ctx, disks)
 	if err != nil {
 		return err
 	}
 	for _, d := range disks {
-		had := has[NodeName(d.Name)]
+		had := has[d.Name]
 		if had >= d.Size {
 			continue
 		}
-		err := in.BlockResize(ctx, NodeName(d.Name), int64(d.Size))
+		err := in.BlockResize(ctx, node[d.Name], int64(d.Size))
 		if _, refused := errors.AsType[*Error](err); refused {
 			return Refuse(hypervisor.Conflict, "disk %s of %v to %v: %w", d.Name, had, d.Size, err)
 		}
@@ -90,14 +90,20 @@ func (in *Instance) GrowDisks(ctx context.Context, disks []hypervisor.Disk) erro
 	return nil
 }
 
-// diskSizes returns how large the guest sees its disks, by the names of their nodes.
-func (in *Instance) diskSizes(ctx context.Context) (map[string]hypervisor.Bytes, error) {
-	nodes, err := in.QueryNamedNodes(ctx)
-	sizes := map[string]hypervisor.Bytes{}
-	for _, n := range nodes {
-		sizes[n.Name] = n.Image.Size
+// diskSizes returns how large the guest sees disks, and their nodes, by their names.
+func (in *Instance) diskSizes(ctx context.Context, disks []hypervisor.Disk) (
+	sizes map[string]hypervisor.Bytes, nodes map[string]string, err error) {
+	all, err := in.QueryNamedNodes(ctx)
+	sizes, nodes = map[string]hypervisor.Bytes{}, map[string]string{}
+	for _, d := range disks {
+		nodes[d.Name] = nodeOf(all, d.Name)
+		for _, n := range all {
+			if n.Name == nodes[d.Name] {
+				sizes[d.Name] = n.Image.Size
+			}
+		}
 	}
-	return sizes, err
+	return sizes, nodes, err
 }
 
 // plugMemory plugs in module i.
@@ -151,12 +157,12 @@ func (in *Instance) grownDisks(ctx context.Context, was, wanted hypervisor.VM) (
 	if slices.Equal(had, disks) {
 		return wanted, nil
 	}
-	has, err := in.diskSizes(ctx)
+	has, _, err := in.diskSizes(ctx, disks)
 	if err != nil {
 		return was, err
 	}
 	for i, d := range disks {
-		if i < len(had) && has[NodeName(d.Name)] < d.Size {
+		if i < len(had) && has[d.Name] < d.Size {
 			disks[i].Size = had[i].Size
 		}
 	}

@@ -81,6 +81,8 @@ func (f Features) needs() map[hypervisor.Abilities]bool {
 		hypervisor.CanSnapshot:         f.Commands["blockdev-snapshot-internal-sync"],
 		hypervisor.CanResizeLive: f.Commands["query-memory-devices"] &&
 			f.Commands["query-hotpluggable-cpus"] && f.Commands["device_add"] && f.Commands["object-add"],
+		hypervisor.CanMoveDisk: f.Commands["blockdev-mirror"] && f.Commands["blockdev-add"] &&
+			f.Commands["block-job-complete"],
 		hypervisor.CanAttachDisk: f.Commands["blockdev-add"] && f.Commands["device_add"] &&
 			f.Commands["device_del"],
 	}

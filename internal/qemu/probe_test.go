@@ -73,7 +73,7 @@ func TestTheInstalledQEMU(t *testing.T) {
 	want := hypervisor.CanAutoConverge | hypervisor.CanUseChannels | hypervisor.CanCompress |
 		hypervisor.CanXBZRLE | hypervisor.CanHoldSwitchOver | hypervisor.CanEncrypt |
 		hypervisor.CanCopyStorage | hypervisor.CanMeasureDirtyRate | hypervisor.CanSnapshot |
-		hypervisor.CanAttachDisk
+		hypervisor.CanAttachDisk | hypervisor.CanMoveDisk
 	if got := f.Abilities(); !got.Has(want) {
 		t.Errorf("it lacks %v", (want &^ got).Names())
 	}

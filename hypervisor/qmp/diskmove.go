@@ -1,0 +1,383 @@
+//go:build linux
+
+package qmp
+
+// This file moves a disk of a VM that runs to another image of the same host.
+//
+//	MoveDisk → making → copying → ready → SwitchDisk → switching → switched → EndDiskMove
+//
+// Each phase is in the journal before what it allows is done. QEMU copies with every write going to both
+// images before the guest is told that it is done. So from moveReady on both hold what the guest knows to
+// be written, until its QEMU, told so after moveSwitching was noted, writes to the copy alone. Dying at any
+// instruction leaves one image that is whole, and the phase says which.
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/backend"
+	"github.com/godwit-vm/godwit/internal/qemu"
+)
+
+// Conflict refuses what cannot be done while a disk moves.
+func (m *diskMove) Conflict() error {
+	return qemu.Refuse(hypervisor.Conflict, "its disk %s is on its way to %s", m.Disk, m.To)
+}
+
+// moving is what is told of a move; nil is none.
+func moving(m *diskMove, j qemu.Job) *hypervisor.DiskMove {
+	if m == nil {
+		return nil
+	}
+	told := &hypervisor.DiskMove{Disk: m.Disk, From: m.From, To: m.To, Phase: hypervisor.DiskCopying,
+		Copied: hypervisor.Bytes(j.Current), Total: hypervisor.Bytes(j.Total), Error: m.Error}
+	switch m.Phase {
+	case moveReady:
+		told.Phase = hypervisor.DiskReady
+	case moveSwitching, moveSwitched:
+		told.Phase = hypervisor.DiskSwitched
+	case moveFailed:
+		told.Phase = hypervisor.DiskFailed
+	}
+	return told
+}
+
+// changesDisks reports whether a command is not for a VM one of whose disks moves.
+func changesDisks(c hypervisor.Command) bool {
+	switch c.(type) {
+	case hypervisor.Resize, hypervisor.AttachDisk, hypervisor.DetachDisk, hypervisor.Snapshot,
+		hypervisor.DeleteSnapshot, hypervisor.RevertSnapshot:
+		return true
+	}
+	return false
+}
+
+// MoveDisk begins to copy a disk to a file that it makes.
+func (d guest) MoveDisk(ctx context.Context, p found, c hypervisor.MoveDisk) error {
+	i, err := indexOf(p.Rec.VM, c.Disk)
+	if err != nil {
+		return err
+	}
+	disk := p.Rec.VM.Hardware.Disks[i]
+	if m := p.Rec.Move; m.Active() {
+		if m.Disk == c.Disk && m.To == c.To && m.Phase != moveFailed {
+			return nil
+		}
+		return m.Conflict()
+	}
+	if err := d.mayMove(ctx, p, disk, c.To); err != nil {
+		return err
+	}
+	m := diskMove{Disk: c.Disk, From: disk.Path, To: c.To, Phase: moveMaking}
+	if err := d.putMove(m); err != nil {
+		return err
+	}
+	if err = d.makeCopy(ctx, p.VM, disk, c.To); err == nil {
+		m.Phase = moveCopying
+		if err = d.putMove(m); err == nil {
+			err = p.VM.CopyDisk(ctx, p.Rec.VM, i, c.To)
+		}
+	}
+	if err == nil || qemu.Classify(err) == hypervisor.Unknown {
+		return err // what has come of it is seen at the next look
+	}
+	return errors.Join(err, d.unmake(disk, m.Phase, c.To), d.Put(true, func(r *domainRecord) { r.Move = nil }))
+}
+
+// mayMove refuses to copy what cannot be copied, or not now.
+func (d guest) mayMove(ctx context.Context, p found, disk hypervisor.Disk, to string) error {
+	if err := d.Node.QEMU.Need(hypervisor.CanMoveDisk); err != nil {
+		return err
+	}
+	moved := p.Rec.VM.AtPath(disk.Name, to)
+	switch {
+	case !filepath.IsAbs(to) || filepath.Clean(to) != to:
+		return qemu.Refuse(hypervisor.Invalid, "%q is no absolute path of a file", to)
+	case disk.ReadOnly:
+		return qemu.Refuse(hypervisor.Invalid, "disk %s is read only: attach a copy of it instead", disk.Name)
+	case p.Job != nil && p.Job.Role == backend.Source && p.Job.Stage.Live():
+		return qemu.Refuse(hypervisor.Conflict, "job %s is under way", p.Job.ID)
+	case p.State != hypervisor.Running && p.State != hypervisor.Paused:
+		return p.Conflict()
+	case p.Look.inPostCopy():
+		return qemu.Refuse(hypervisor.Conflict, "it has come by post-copy, and some of its memory has not")
+	}
+	if err := d.Node.Check(moved); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(to); err == nil {
+		return qemu.Refuse(hypervisor.Conflict, "%s is there already: move it away, or choose another path", to)
+	}
+	names, err := p.VM.SnapshotsOf(ctx, disk.Name)
+	if err != nil {
+		return qemu.Observing(err)
+	}
+	if len(names) > 0 {
+		return qemu.Refuse(hypervisor.Conflict, "its image keeps the snapshot %s, which would not be copied: "+
+			"delete it first", names[0])
+	}
+	return room(d.Node.QEMU.DiskPath(d.ID, disk), to)
+}
+
+// room refuses a file whose file system has less room than an image takes now.
+func room(image, to string) error {
+	var has syscall.Stat_t
+	var free syscall.Statfs_t
+	if syscall.Stat(image, &has) != nil || syscall.Statfs(filepath.Dir(to), &free) != nil {
+		return nil // it is not known: QEMU tells
+	}
+	need := hypervisor.Bytes(has.Blocks) * 512
+	if left := hypervisor.Bytes(free.Bavail) * hypervisor.Bytes(free.Bsize); left < need {
+		return qemu.Refuse(hypervisor.NoRoom, "%s takes %v, and %s has %v left", image, need, filepath.Dir(to), left)
+	}
+	return nil
+}
+
+// putMove notes how far a move is.
+func (d *domain) putMove(m diskMove) error {
+	return d.Put(true, func(r *domainRecord) { r.Move = &m })
+}
+
+// claim is the name under which a copy is made. Only this VM's host makes a file of that name: the
+// copy is ours if it is the same file, and another's if it is not.
+func (d *domain) claim(disk, to string) string {
+	h := sha256.Sum256([]byte(string(d.ID) + "\x00" + disk))
+	return fmt.Sprintf("%s.%x%s", to, h[:6], unfinished)
+}
+
+// makeCopy makes an empty image as large as a disk, and links it to its path, where nothing is
+// overwritten. Dying in between leaves a file that Unmake knows for ours.
+func (d guest) makeCopy(ctx context.Context, vm *qemu.Instance, disk hypervisor.Disk, to string) error {
+	made, err := d.claim(disk.Name, to), error(nil)
+	if disk.Size, err = vm.DiskSize(ctx, disk.Name); err != nil {
+		return err
+	}
+	mode := fs.FileMode(0o600)
+	if old, err := os.Stat(d.Node.QEMU.DiskPath(d.ID, disk)); err == nil && old.Mode().IsRegular() {
+		mode = old.Mode().Perm()
+	}
+	_ = os.Remove(made)
+	f, err := os.OpenFile(made, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return qemu.Refuse(hypervisor.Invalid, "disk %s: %w", disk.Name, err)
+	}
+	if err := f.Close(); err != nil {
+		return qemu.Refuse(hypervisor.Transient, "disk %s: %w", disk.Name, err)
+	}
+	if err := d.Node.QEMU.CreateImage(ctx, disk, made); err != nil {
+		return err
+	}
+	switch err := os.Link(made, to); {
+	case errors.Is(err, fs.ErrExist):
+		return qemu.Refuse(hypervisor.Conflict, "%s is there already: move it away, or choose another path", to)
+	case err != nil:
+		return qemu.Refuse(hypervisor.Unsupported, "disk %s: %w", disk.Name, err)
+	}
+	return nil
+}
+
+// unmake removes the file of a copy that is not to be, if it is ours.
+func (d *domain) unmake(disk hypervisor.Disk, was movePhase, to string) error {
+	made := d.claim(disk.Name, to)
+	ours := was != moveMaking
+	if !ours {
+		claimed, err := os.Lstat(made)
+		there, missing := os.Lstat(to)
+		ours = err == nil && missing == nil && os.SameFile(claimed, there)
+	}
+	bad := error(nil)
+	if ours {
+		bad = remove(to)
+	}
+	return errors.Join(bad, remove(made))
+}
+
+// remove removes a file that may have been removed before.
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return qemu.Refuse(hypervisor.Transient, "%w", err)
+	}
+	return nil
+}
+
+// moveOn does what is due of a disk that moves. The caller holds the turn.
+func (d *domain) moveOn(ctx context.Context, vm *qemu.Instance, step nextStep, j qemu.Job) error {
+	m := *d.Record().Move
+	switch step {
+	case stepNoteReady:
+		if err := flush(m.To); err != nil {
+			return d.failMove(m, err.Error())
+		}
+		if err := remove(d.claim(m.Disk, m.To)); err != nil {
+			return err
+		}
+		m.Phase = moveReady
+		return d.putMove(m)
+	case stepSwitchDisk:
+		return vm.SwitchDisk(ctx, m.Disk)
+	case stepNoteSwitched:
+		m.Phase = moveSwitched
+		return d.putMove(m)
+	case stepFailMove:
+		why := j.Error
+		switch {
+		case why != "":
+		case m.Phase == moveMaking || j.Status == qemu.JobNull:
+			why = "the copying was cut off"
+		default:
+			why = "QEMU ended the copying"
+		}
+		return d.failMove(m, why)
+	}
+	return d.tidyMove(ctx, vm)
+}
+
+// flush writes what is cached of a file.
+func flush(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// failMove notes that the VM stays with the image that it had.
+func (d *domain) failMove(m diskMove, why string) error {
+	if m.Phase == moveMaking { // first: afterwards it is not known whose the file is
+		if err := d.unmake(hypervisor.Disk{Name: m.Disk}, m.Phase, m.To); err != nil {
+			return err
+		}
+		m.Tidied = true
+	}
+	m.Phase, m.Error = moveFailed, why
+	return d.Put(true, func(r *domainRecord) {
+		r.VM, r.Move = r.VM.AtPath(m.Disk, m.From), &m
+		r.dropMove()
+	})
+}
+
+// dropMove forgets a move of which nothing is to be kept.
+func (r *domainRecord) dropMove() {
+	if r.Move != nil && r.Move.Tidied && r.Move.Over {
+		r.Move = nil
+	}
+}
+
+// tidyMove removes what is left of the copying; vm is nil when the QEMU has ended.
+func (d *domain) tidyMove(ctx context.Context, vm *qemu.Instance) error {
+	m := *d.Record().Move
+	if vm != nil {
+		if err := vm.TidyCopy(ctx, m.Disk); err != nil {
+			return err
+		}
+	}
+	if m.Phase == moveFailed {
+		if err := d.unmake(hypervisor.Disk{Name: m.Disk}, m.Phase, m.To); err != nil {
+			return err
+		}
+	}
+	m.Tidied = true
+	return d.Put(true, func(r *domainRecord) { r.Move = &m; r.dropMove() })
+}
+
+// stopMove takes in that the VM's QEMU has ended. A copy that is complete stays so.
+func (d *domain) stopMove() error {
+	rec := d.Record()
+	if rec == nil || rec.Move == nil {
+		return nil
+	}
+	m, err := *rec.Move, error(nil)
+	switch m.Phase {
+	case moveMaking, moveCopying:
+		err = d.failMove(m, "the VM stopped before the copy was complete")
+	case moveSwitching:
+		m.Phase = moveSwitched
+		err = d.putMove(m)
+	}
+	if m := d.Record().Move; err == nil && m != nil && !m.Tidied && m.Phase != moveReady {
+		err = d.tidyMove(d.Node.Life, nil)
+	}
+	return err
+}
+
+// chooseDisk takes in from which of two images a VM is to start that has stopped while a disk of it
+// moved, and returns what is kept of the move then.
+func (d guest) chooseDisk(vm hypervisor.VM) (*diskMove, error) {
+	rec := d.Record()
+	if rec == nil || rec.Move == nil {
+		return nil, nil
+	}
+	m := *rec.Move
+	old := vm.AtPath(m.Disk, m.From).Equal(vm)
+	switch {
+	case m.Phase == moveReady && old:
+		if err := d.failMove(m, "the VM was started from the image that it had"); err != nil {
+			return nil, err
+		}
+		return d.Record().Move, d.tidyMove(d.Node.Life, nil)
+	case m.Phase == moveReady:
+		m.Phase, m.Tidied = moveSwitched, true
+	case m.Phase == moveSwitched && old:
+		return nil, qemu.Refuse(hypervisor.Conflict, "its disk %s was moved to %s, and %q is older", m.Disk, m.To, m.From)
+	}
+	return &m, nil
+}
+
+// SwitchDisk lets the VM go on with the copy. That it does is noted first.
+func (d guest) SwitchDisk(ctx context.Context, p found, disk string) error {
+	m := p.Rec.Move
+	switch {
+	case m == nil || m.Disk != disk:
+		return qemu.Refuse(hypervisor.Conflict, "its disk %q does not move", disk)
+	case m.Phase == moveSwitching || m.Phase == moveSwitched:
+		return nil
+	case m.Phase != moveReady:
+		return qemu.Refuse(hypervisor.Conflict, "the copy of disk %s is not complete: %s %s", disk, m.Phase, m.Error)
+	}
+	next := *m
+	if next.Phase = moveSwitching; p.VM == nil {
+		next.Phase, next.Tidied = moveSwitched, true
+	}
+	return d.Put(true, func(r *domainRecord) { r.VM, r.Move = r.VM.AtPath(m.Disk, m.To), &next })
+}
+
+// EndDiskMove ends a move, and removes the image that the VM does not have.
+func (d guest) EndDiskMove(ctx context.Context, p found, c hypervisor.EndDiskMove) error {
+	m := p.Rec.Move
+	switch {
+	case m == nil:
+		return nil
+	case m.Disk != c.Disk:
+		return m.Conflict()
+	}
+	switched := m.Phase == moveSwitching || m.Phase == moveSwitched
+	switch {
+	case switched && c.On != m.To || !switched && c.On != m.From:
+		return qemu.Refuse(hypervisor.Conflict, "its disk %s does not go on with %q: its move is %s", c.Disk, c.On,
+			m.Phase)
+	case !switched:
+		next := *m
+		next.Over = true
+		return d.failMove(next, "it was cancelled")
+	case !m.Tidied:
+		return qemu.Refuse(hypervisor.Transient, "its guest is going over to %s", m.To)
+	}
+	if i, err := indexOf(p.Rec.VM, c.Disk); err == nil && !c.Keep {
+		disk := p.Rec.VM.Hardware.Disks[i]
+		disk.Path = m.From
+		old := d.Node.QEMU.DiskPath(d.ID, disk)
+		if is, err := os.Lstat(old); err == nil && is.Mode().IsRegular() {
+			if err := remove(old); err != nil {
+				return err
+			}
+		}
+	}
+	return d.Put(true, func(r *domainRecord) { r.Move = nil })
+}
