@@ -13,7 +13,7 @@ import (
 // admitted is a stage on which the agent of n1 has begun, and waits to be admitted.
 func admitted(t *testing.T) (*stage, *eyewitness) {
 	s, e := witnessed(t)
-	s.cast["n1"] = agent.New("n1", agent.Config{Session: "one", Admission: true}, e, s.store, s)
+	s.cast["n1"] = agent.New("n1", agent.Config{Session: "one", Admission: true}, e, s.as("n1", s.store), s)
 	s.host(func(h *store.Host) { h.Session = "one" })
 	return s, e
 }

@@ -53,7 +53,7 @@ func TestAnAgentAdoptsWhatRunsInOneReconcile(t *testing.T) {
 	s.AdvanceTo(s.Now().Add(time.Hour))
 
 	e := &eyewitness{machine: s.Host("n1"), s: s}
-	s.cast["n1"] = agent.New("n1", agent.Config{}, e, s.store, s)
+	s.cast["n1"] = agent.New("n1", agent.Config{}, e, s.as("n1", s.store), s)
 	_, err := s.cast["n1"].Reconcile(ctx, s.Now())
 	s.ok(err)
 	e.wants("other", "start") // the one that left is released, the crashed one starts
@@ -91,7 +91,7 @@ func TestAdoptingWhatRunsDoesNothing(t *testing.T) {
 	s := newStage(t, store)
 	s.AdvanceTo(s.Now().Add(time.Hour))
 	e := &eyewitness{machine: s.Host("n1"), s: s}
-	s.cast["n1"] = agent.New("n1", agent.Config{}, e, s.store, s)
+	s.cast["n1"] = agent.New("n1", agent.Config{}, e, s.as("n1", s.store), s)
 	before := store.writes
 	_, err := s.cast["n1"].Reconcile(ctx, s.Now())
 	s.ok(err)
@@ -145,7 +145,7 @@ func TestErrorsOfOneVMDelayNoOther(t *testing.T) {
 	s.ok(s.boot(other))
 	s.put(&store.VM{VM: other, Host: "n1"})
 	p := &picky{machine: s.Host("n1"), with: vm}
-	s.cast["n1"] = agent.New("n1", agent.Config{}, p, s.store, s)
+	s.cast["n1"] = agent.New("n1", agent.Config{}, p, s.as("n1", s.store), s)
 	look := func() time.Duration {
 		t.Helper()
 		wake, err := s.cast["n1"].Reconcile(ctx, s.Now())

@@ -43,7 +43,7 @@ func (e *eyed) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Command)
 // eye puts an eyed hypervisor between a host and its agent.
 func (s *stage) eye(n name) *eyed {
 	e := &eyed{machine: s.Host(n)}
-	s.cast[n] = agent.New(n, agent.Config{}, e, s.store, s)
+	s.cast[n] = agent.New(n, agent.Config{}, e, s.as(n, s.store), s)
 	return e
 }
 

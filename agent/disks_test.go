@@ -139,7 +139,7 @@ func TestAChangeOfDisksSurvivesItsAgent(t *testing.T) {
 		if v := s.vm(); how != fake.FailBefore && (!v.Between() || v.Status().Running) {
 			t.Errorf("%v: a migration may begin: %+v", how, v)
 		}
-		s.cast["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), s.store, s)
+		s.cast["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), s.as("n1", s.store), s)
 		s.pass(30 * time.Second)
 		s.wantDisks("n1", dataDisk)
 	}

@@ -48,7 +48,7 @@ func withLedger(t *testing.T) (*stage, *notebook) {
 
 // recast starts the agent of n1 anew.
 func (s *stage) recast(l agent.Ledger) {
-	s.cast["n1"] = agent.New("n1", agent.Config{Ledger: l}, s.Host("n1"), s.store, s)
+	s.cast["n1"] = agent.New("n1", agent.Config{Ledger: l}, s.Host("n1"), s.as("n1", s.store), s)
 }
 
 // gone brings a to n2 and takes what is left of it from n1.

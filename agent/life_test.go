@@ -45,7 +45,7 @@ func (e *eyewitness) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Co
 func witnessed(t *testing.T) (*stage, *eyewitness) {
 	s := newStage(t, store.NewMemory())
 	e := &eyewitness{machine: s.Host("n1"), s: s}
-	s.cast["n1"] = agent.New("n1", agent.Config{}, e, s.store, s)
+	s.cast["n1"] = agent.New("n1", agent.Config{}, e, s.as("n1", s.store), s)
 	return s, e
 }
 
@@ -452,7 +452,7 @@ func TestOrdersWaitForAMigration(t *testing.T) {
 			records := &racing{Memory: store.NewMemory()}
 			s := newStage(t, records)
 			e := &eyewitness{machine: s.Host("n1"), s: s}
-			s.cast["n1"] = agent.New("n1", agent.Config{}, e, s.store, s)
+			s.cast["n1"] = agent.New("n1", agent.Config{}, e, s.as("n1", s.store), s)
 			s.changeVM(order)
 			records.first = func() { s.changeVM(func(v *store.VM) { v.ActiveMigration = job }) }
 			s.pass(10 * time.Second)

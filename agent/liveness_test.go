@@ -200,7 +200,7 @@ func (h *halting) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Comma
 func TestAReleaseThatFailedIsRepeated(t *testing.T) {
 	s := newStage(t, store.NewMemory())
 	h := &halting{machine: s.Host("n1")}
-	s.cast["n1"] = agent.New("n1", agent.Config{}, h, s.store, s)
+	s.cast["n1"] = agent.New("n1", agent.Config{}, h, s.as("n1", s.store), s)
 	s.sending()
 	s.until("n2", hypervisor.Running)
 	s.AdvanceTo(s.Now().Add(time.Second))

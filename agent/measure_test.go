@@ -16,7 +16,7 @@ import (
 func gauging(t *testing.T, more int, able hypervisor.Abilities) *stage {
 	s := ableStage(t, store.NewMemory(), able)
 	for _, n := range []name{"n1", "n2"} {
-		s.cast[n] = agent.New(n, agent.Config{MeasureEvery: time.Hour}, s.Host(n), s.store, s)
+		s.cast[n] = agent.New(n, agent.Config{MeasureEvery: time.Hour}, s.Host(n), s.as(n, s.store), s)
 	}
 	s.ok(s.Host("n1").SetWorkload(vm, fake.Workload{Rate: 30e6, Hot: gib}))
 	for i := range more {

@@ -67,8 +67,8 @@ func newForgetful(t *testing.T) (s *stage, n1, n2 *forgetful) {
 	s = newStage(t, store.NewMemory())
 	n1, n2 = &forgetful{Hypervisor: s.Host("n1")}, &forgetful{Hypervisor: s.Host("n2")}
 	n1.other, n2.other = n2, n1
-	s.cast["n1"] = agent.New("n1", agent.Config{}, n1, s.store, s)
-	s.cast["n2"] = agent.New("n2", agent.Config{}, n2, s.store, s)
+	s.cast["n1"] = agent.New("n1", agent.Config{}, n1, s.as("n1", s.store), s)
+	s.cast["n2"] = agent.New("n2", agent.Config{}, n2, s.as("n2", s.store), s)
 	return s, n1, n2
 }
 

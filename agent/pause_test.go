@@ -108,7 +108,7 @@ func TestAPauseSurvivesItsAgent(t *testing.T) {
 		s.ok(s.Inject(fake.Fault{Host: "n1", Op: "Pause", How: how, Times: 1, Delay: 5 * time.Second}))
 		s.changeVM(pausedBy("ann"))
 		_ = s.act("n1") // the answer is an error
-		s.cast["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), s.store, s)
+		s.cast["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), s.as("n1", s.store), s)
 		s.changeVM(resumed)
 		s.pass(30 * time.Second)
 		s.wantState("n1", hypervisor.Running)

@@ -93,7 +93,7 @@ func TestARenameSurvivesItsAgent(t *testing.T) {
 				s := newStage(t, memory)
 				toRename(s)
 				m.Memory = memory
-				s.cast["n1"] = agent.New("n1", agent.Config{}, cut{s.Host("n1"), &m}, &m, s)
+				s.cast["n1"] = agent.New("n1", agent.Config{}, cut{s.Host("n1"), &m}, s.as("n1", &m), s)
 				for range 20 {
 					s.pass(100 * ms)
 					old, as := s.vm(), s.named(fresh)
@@ -104,7 +104,7 @@ func TestARenameSurvivesItsAgent(t *testing.T) {
 						t.Fatalf("both can be started: %+v, %+v", old, as)
 					}
 				}
-				s.cast["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), memory, s)
+				s.cast["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), s.as("n1", memory), s)
 				s.pass(5 * time.Second)
 				if as := s.named(fresh); s.vm() != nil || as == nil || as.Life.ID != "L" {
 					t.Errorf("old %+v, new %+v; %q", s.vm(), as, s.noted)

@@ -101,7 +101,7 @@ func newTroupe(t *testing.T, who name, line *mortal) *troupe {
 	for _, n := range []name{"n1", "n2"} {
 		s.put(&store.Host{Host: hypervisor.Host{Name: n, Memory: 64 * gib, CPUs: 64}})
 	}
-	s.cast[who] = agent.New(who, agent.Config{}, cut{s.Host(who), line}, line, s)
+	s.cast[who] = agent.New(who, agent.Config{}, cut{s.Host(who), line}, s.as(who, line), s)
 	s.put(&store.Migration{Spec: migration.Spec{ID: job, VM: vm, Created: epoch}})
 	return p
 }
@@ -125,7 +125,7 @@ func (p *troupe) play(who name, line *mortal, d time.Duration) {
 			back = p.Now().Add(2 * time.Second)
 		case line.dead && p.Now().After(back):
 			line.dead = false
-			p.cast[who] = agent.New(who, agent.Config{}, cut{p.Host(who), line}, line, p.stage)
+			p.cast[who] = agent.New(who, agent.Config{}, cut{p.Host(who), line}, p.as(who, line), p.stage)
 		}
 	}
 }
@@ -184,7 +184,7 @@ func TestAForgottenStartIsNoReasonToStartAnew(t *testing.T) {
 	p.ok(p.CrashHost("n1"))
 	p.ok(p.RestartHost("n1"))
 	line.dead = false
-	p.cast["n1"] = agent.New("n1", agent.Config{}, cut{p.Host("n1"), line}, line, p.stage)
+	p.cast["n1"] = agent.New("n1", agent.Config{}, cut{p.Host("n1"), line}, p.as("n1", line), p.stage)
 	for range 300 { // the target's agent is not heard
 		_, err := p.boss.Reconcile(ctx, p.Now())
 		p.ok(err)

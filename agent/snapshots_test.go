@@ -81,7 +81,7 @@ func TestASnapshotSurvivesItsAgent(t *testing.T) {
 	if v := s.vm(); !v.Between() || v.Status().Running {
 		t.Errorf("a migration may begin: %+v", v)
 	}
-	s.cast["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), s.store, s)
+	s.cast["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), s.as("n1", s.store), s)
 	s.pass(10 * time.Second)
 	if v := s.vm(); len(v.Snapshots) != 1 || v.Asking() || v.Operation != store.Nothing {
 		t.Errorf("its record: %+v", v)

@@ -8,6 +8,7 @@ import (
 	"github.com/godwit-vm/godwit/agent"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/boltstore"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/store"
@@ -55,7 +56,7 @@ func ableStage(t *testing.T, records store.Store, abilities hypervisor.Abilities
 		h, err := s.AddHost(hypervisor.Host{Name: n, Memory: 64 * gib, CPUs: 64,
 			Link: 10 * hypervisor.Gbit, Abilities: abilities})
 		s.ok(err)
-		s.cast[n] = agent.New(n, agent.Config{}, h, records, s)
+		s.cast[n] = agent.New(n, agent.Config{}, h, s.as(n, records), s)
 	}
 	s.ok(s.Host("n1").Boot(aVM, fake.Workload{}))
 	s.put(&store.VM{VM: aVM, Host: "n1", Migratable: true})
@@ -201,4 +202,33 @@ func (s *stage) until(n name, want hypervisor.DomainState) {
 		}
 		s.AdvanceTo(next)
 	}
+}
+
+// A confined store holds each write of an agent against the rights that it has at a controller which
+// serves the store over a network.
+type confined struct {
+	store.Store
+	host name
+	t    *testing.T
+}
+
+// as returns the store as the agent of a host uses it.
+func (s *stage) as(host name, records store.Store) store.Store { return confined{records, host, s.t} }
+
+func (c confined) hold(ctx context.Context, deletes bool, r store.Record, while []store.Record) {
+	if _, why, _ := boltstore.Judge(ctx, c.Store, c.host, deletes, r, while); why != "" {
+		c.t.Errorf("%s writes %v %s, which is refused: %s", c.host, r.Key().Kind, r.Key().Name, why)
+	}
+}
+
+// Put implements store.Store.
+func (c confined) Put(ctx context.Context, r store.Record, while ...store.Record) (store.Record, error) {
+	c.hold(ctx, false, r, while)
+	return c.Store.Put(ctx, r, while...)
+}
+
+// Delete implements store.Store.
+func (c confined) Delete(ctx context.Context, r store.Record, while ...store.Record) error {
+	c.hold(ctx, true, r, while)
+	return c.Store.Delete(ctx, r, while...)
 }

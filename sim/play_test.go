@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
@@ -30,13 +31,19 @@ type played struct {
 // stage builds a world. A recorder is told every entry.
 func stage(t fataler, s *simtest.World, chance sim.Chooser, told ...func(*played, sim.Entry),
 ) *played {
+	return stageOver(t, s, chance, nil, told...)
+}
+
+// stageOver is stage with something between each process and the records; nil is nothing.
+func stageOver(t fataler, s *simtest.World, chance sim.Chooser,
+	between func(hypervisor.HostName, store.Store) store.Store, told ...func(*played, sim.Entry)) *played {
 	parsed, err := s.Scenario("world")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, s)
 	}
 	p := &played{scenario: parsed}
 	c := parsed.Config(1)
-	c.Chooser = chance
+	c.Chooser, c.Store = chance, between
 	c.Quiet = 70 * time.Minute // longer than any agent is patient, and than most timeouts
 	for _, v := range parsed.Fleet.VMs {
 		if disks := v.LocalSize(); disks > 0 { // it is given more time

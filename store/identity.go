@@ -41,9 +41,9 @@ type Adoption struct {
 	By string // whose word it is
 }
 
-// admits returns why the host's name does not belong to an identity; "" is that it does, or that
+// Admits returns why the host's name does not belong to an identity; "" is that it does, or that
 // it was not taken yet.
-func (h *Host) admits(mine Identity) string {
+func (h *Host) Admits(mine Identity) string {
 	known := h.Identity
 	switch {
 	case known == nil || *known == mine || h.Adopt != nil && h.Adopt.ID == mine.ID:

@@ -116,7 +116,7 @@ func (c *LeaseClaim) admit(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if why := h.admits(c.config.Identity); why != "" {
+	if why := h.Admits(c.config.Identity); why != "" {
 		return errors.Join(&ForeignError{c.config.Host, c.config.Identity, *h.Identity, why},
 			c.tell(ctx, why, now))
 	}
@@ -131,7 +131,7 @@ func (c *LeaseClaim) take(ctx context.Context) error {
 		return err
 	}
 	mine := c.config.Identity
-	if h.admits(mine) != "" {
+	if h.Admits(mine) != "" {
 		c.admitted = false // another process was faster
 		return nil
 	}

@@ -52,6 +52,12 @@ func agentCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if u.Kind != daemon.Served || h.Backend == daemon.QMP { // libvirt has files of its own
+			h.TLS = f.Dir()
+		}
+		if err := h.Check(); err != nil {
+			return err
+		}
 		var done func() error
 		if d.Dependencies, done, err = f.surroundings(c.Context(), c.ErrOrStderr()); err != nil {
 			return err
@@ -74,10 +80,11 @@ func agentCommand() *cobra.Command {
 	flags.StringVar(&h.Address, "address", "", "`IP` where other hosts reach this one;\n"+
 		"default: all hosts are on this machine")
 	flags.IntVar(&h.Port, "port", 0, "`PORT` at that address; default: 49150")
-	flags.StringVar(&h.TLS, "tls-dir", "", "`DIR` with ca-cert.pem, server-cert.pem, server-key.pem,\n"+
-		"client-cert.pem and client-key.pem, as QEMU needs them to\nencrypt migrations, with which "+
-		"each host checks the other;\nhosts without it get migrations in the clear, unless the "+
-		"controller's\nconfiguration says encryption: Required; default: no encryption")
+	c.PersistentFlags().Lookup("tls-dir").Usage = "`DIR` with ca-cert.pem, server-cert.pem, server-key.pem,\n" +
+		"client-cert.pem and client-key.pem, as QEMU needs them to\nencrypt migrations, with which " +
+		"each host checks the other;\nhosts without it get migrations in the clear, unless the " +
+		"controller's\nconfiguration says encryption: Required; with --store tls: also\nto show to " +
+		"controllers; default: no encryption"
 	flags.BoolVar(&h.LibvirtTLS, "libvirt-tls", false, "encrypt migrations with the certificates that "+
 		"libvirt's\nqemu.conf names (migrate_tls_x509_cert_dir)")
 	flags.BoolVar(&h.TLSPSK, "tls-psk", false, "--tls-dir has a shared key instead: keys.psk")
@@ -106,7 +113,7 @@ func sizes(h *daemon.HostConfig, memory, link string) (err error) {
 			return fmt.Errorf("--link: %w", err)
 		}
 	}
-	return h.Check()
+	return nil
 }
 
 // act runs an agent over its host and its store.

@@ -162,11 +162,12 @@ func controllerCommand() *cobra.Command {
 		d.Config, d.Failover, d.Settings = s.Controller, s.Failover, s.Text
 		d.Certificates = daemon.CertificatesOf(daemon.HostConfig{}, f.TLS)
 		access, err := groups.access(u, &d)
-		if err != nil {
+		server, errServer := groups.server(u, f.TLS, access, d.Log)
+		if err = errors.Join(err, errServer); err != nil {
 			return errors.Join(err, done())
 		}
 		return errors.Join(withFence(c.Context(), &d, fencing, func(ctx context.Context) error {
-			return decide(ctx, &d, u, &f, socket, dir, access)
+			return decide(ctx, &d, u, &f, socket, dir, access, server)
 		}), done())
 	}
 	f.add(c)
@@ -176,6 +177,8 @@ func controllerCommand() *cobra.Command {
 		"asks for no\npassword: 8080 is on the loopback; default: none")
 	flags.StringVar(&socket, "socket", "", "`PATH` to serve bolt's file at; default: PATH.sock")
 	groups.add(flags)
+	c.PersistentFlags().Lookup("tls-dir").Usage = "`DIR` with ca-cert.pem, server-cert.pem and server-key.pem to " +
+		"serve\nthe store with"
 	flags.StringVar(&dir, "dir", os.Getenv("STATE_DIRECTORY"), "private `DIR` for the newest revision "+
 		"seen of etcd;\ndefault: $STATE_DIRECTORY; of bolt's file: PATH.seen")
 	flags.StringVar(&fencing, "fencing", "", "`FILE` with the fencing devices")
@@ -219,7 +222,7 @@ func withFence(ctx context.Context, d *daemon.Controller, file string,
 
 // decide runs a controller over its store.
 func decide(ctx context.Context, d *daemon.Controller, u daemon.URL, f *daemonFlags,
-	socket, dir string, access boltstore.Access) error {
+	socket, dir string, access boltstore.Access, server daemon.StoreServer) error {
 	if u.Kind != daemon.Bolt {
 		store, err := daemon.Await(ctx, u, f.TLS, waits(&d.Dependencies))
 		if err != nil {
@@ -237,7 +240,7 @@ func decide(ctx context.Context, d *daemon.Controller, u daemon.URL, f *daemonFl
 			return errors.Join(ended(ctx, err), store.Close())
 		}
 		d.Store = gate
-		return errors.Join(d.Run(ctx), gate.Close(), store.Close())
+		return errors.Join(server.Serve(ctx, gate, d.Run), gate.Close(), store.Close())
 	}
 	if at, err := os.Stat(u.Path); err == nil && at.Mode().Perm()&0o077 != 0 {
 		d.Log.Warn("the store's file is open to others: its mode becomes 0600", "file", u.Path, "was",
@@ -245,7 +248,7 @@ func decide(ctx context.Context, d *daemon.Controller, u daemon.URL, f *daemonFl
 	}
 	return daemon.Serve(ctx, u, socket, access, func(ctx context.Context, store daemon.Store) error {
 		d.Store, d.Alone = store, true
-		return d.Run(ctx)
+		return server.Serve(ctx, store, d.Run)
 	})
 }
 

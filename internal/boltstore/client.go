@@ -13,15 +13,21 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"sync/atomic"
+	"time"
 
 	"github.com/godwit-vm/godwit/store"
 )
 
-// A Client is the store behind a socket. It is a [store.Store] and a [store.Waiter], and
-// safe for concurrent use. There is nothing to close.
+// A Client is the store behind a socket, or behind controllers on a network. It is a [store.Store] and a
+// [store.Waiter], and safe for concurrent use. There is nothing to close.
 type Client struct {
-	path string
+	path string // or the addresses, for people
 	http *http.Client
+
+	// Of a network, on which a server may be gone without a word; of a socket they are nothing.
+	places  *places
+	timeout time.Duration // of an answer
+	waiting time.Duration // of a wait, which then begins anew
 }
 
 var (
@@ -35,14 +41,16 @@ func Dial(path string) (*Client, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
 	}
-	c := &Client{path: path}
-	c.http = &http.Client{Transport: &http.Transport{
+	return newClient(path, func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}), nil
+}
+
+func newClient(path string, dial func(ctx context.Context, _, _ string) (net.Conn, error)) *Client {
+	return &Client{path: path, http: &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true, // a connection that was used is no proof of a server
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", path)
-		},
-	}}
-	return c, nil
+		DialContext:       dial,
+	}}}
 }
 
 // call asks the server. The error is a *store.StoreError.
@@ -63,7 +71,15 @@ func (c *Client) call(ctx context.Context, op string, key store.Key, q request) 
 		return fail(store.Unreadable, fmt.Errorf("the request has %d bytes; at most %d are "+
 			"taken", len(text), maxRequest))
 	}
+	if c.timeout > 0 && op != opBackup && op != opWait {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("no answer within %v", c.timeout))
+		defer cancel()
+	}
 	a, reached, err := c.exchange(ctx, op, text)
+	if err != nil || a.Error != nil && a.Error.Kind == store.Unavailable.Error() {
+		c.places.turn()
+	}
 	if _, is := errors.AsType[*versionError](err); is {
 		return fail(store.Unreadable, err)
 	}
@@ -201,9 +217,21 @@ func (c *Client) Changes(ctx context.Context, f store.Feed,
 
 // Wait implements store.Waiter.
 func (c *Client) Wait(ctx context.Context, f store.Feed, since store.Revision) error {
-	_, err := c.call(ctx, opWait, store.Key{Name: string(f.Host)},
-		request{Host: []byte(f.Host), Signs: f.Signs, Since: since})
-	return err
+	wait := func(ctx context.Context) error {
+		_, err := c.call(ctx, opWait, store.Key{Name: string(f.Host)},
+			request{Host: []byte(f.Host), Signs: f.Signs, Since: since})
+		return err
+	}
+	for c.waiting > 0 {
+		once, cancel := context.WithTimeout(ctx, c.waiting)
+		err := wait(once)
+		over := once.Err() != nil && ctx.Err() == nil
+		cancel()
+		if !over {
+			return err
+		}
+	}
+	return wait(ctx)
 }
 
 // History implements store.Historian.

@@ -44,3 +44,9 @@ func (c *Client) Reach(dial func(path string) (net.Conn, error)) {
 // Needed returns the table of roles, and Operated that of fields.
 func Needed() map[string]Role           { return needed }
 func Operated() map[store.Kind][]string { return operated }
+
+// PerName is how many connections the holder of a certificate may have.
+const PerName = perName
+
+// DialOne connects to one server.
+var DialOne = dialOne

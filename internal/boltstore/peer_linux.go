@@ -1,22 +1,11 @@
 package boltstore
 
 import (
-	"context"
 	"net"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
-
-type peerKey struct{}
-
-// withPeer puts into a connection's context who is at its other end.
-func withPeer(ctx context.Context, c net.Conn) context.Context {
-	if p := PeerOf(c); p.Known {
-		return context.WithValue(ctx, peerKey{}, p)
-	}
-	return ctx
-}
 
 // PeerOf returns who is at the other end of a connection of a Unix socket.
 func PeerOf(c net.Conn) Peer {

@@ -2,15 +2,7 @@
 
 package boltstore
 
-import (
-	"context"
-	"net"
-)
+import "net"
 
-type peerKey struct{}
-
-// withPeer knows of no peer here: with roles, none has any.
-func withPeer(ctx context.Context, _ net.Conn) context.Context { return ctx }
-
-// PeerOf knows of no peer here.
+// PeerOf knows of no peer here: with roles, none has any.
 func PeerOf(net.Conn) Peer { return Peer{} }

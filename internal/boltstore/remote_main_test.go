@@ -20,6 +20,9 @@ import (
 const remoteChildEnv = "GODWIT_REMOTE_CHILD"
 
 func serveDir(dir string) error {
+	if address, err := os.ReadFile(filepath.Join(dir, "tls")); err == nil {
+		return serveDirTLS(dir, address)
+	}
 	s, err := boltstore.Open(filepath.Join(dir, "godwit.db"))
 	if err != nil {
 		return err
@@ -87,6 +90,7 @@ func TestRemoteConformance(t *testing.T) {
 
 // A wire is a socket whose bytes go to another one, or wait while it is cut.
 type wire struct {
+	kind  string // "unix" or "tcp"
 	path  string
 	mu    sync.Mutex
 	whole chan struct{} // closed unless it is cut
@@ -94,10 +98,22 @@ type wire struct {
 
 func newWire(t testing.TB, to string) *wire {
 	t.Helper()
-	w := &wire{path: to + ".wire", whole: make(chan struct{})}
+	return (&wire{kind: "unix", path: to + ".wire"}).begin(t, to)
+}
+
+// newTCPWire is newWire over TCP.
+func newTCPWire(t testing.TB, to string) *wire {
+	t.Helper()
+	return (&wire{kind: "tcp", path: "127.0.0.1:0"}).begin(t, to)
+}
+
+func (w *wire) begin(t testing.TB, to string) *wire {
+	t.Helper()
+	w.whole = make(chan struct{})
 	close(w.whole)
-	l, err := net.Listen("unix", w.path)
+	l, err := net.Listen(w.kind, w.path)
 	must(t, err)
+	w.path = l.Addr().String()
 	ended, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	t.Cleanup(func() {
@@ -120,7 +136,7 @@ func newWire(t testing.TB, to string) *wire {
 // join carries one connection.
 func (w *wire) join(ctx context.Context, near net.Conn, to string) {
 	defer near.Close()
-	far, err := net.Dial("unix", to)
+	far, err := net.Dial(w.kind, to)
 	if err != nil {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/user"
 	"reflect"
@@ -12,10 +13,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/store"
 )
 
-// A Role is what a process at the other end of a socket may do. Each may do what those before it may.
+// A Role is what a peer may do. Each but Agent may do what those before it may.
 type Role uint8
 
 // The roles.
@@ -24,11 +26,12 @@ const (
 	Viewer        // reads
 	Operator      // changes what the store's records name as written by operators, but for what an Admin does
 	Admin         // everything: agents, controllers, and who may confirm that a host is down
+	Agent         // of a host, by its certificate: it changes what is its host's, see AgentMay
 )
 
 // String returns the word for the role.
 func (r Role) String() string {
-	if words := [...]string{"none", "viewer", "operator", "admin"}; int(r) < len(words) {
+	if words := [...]string{"none", "viewer", "operator", "admin", "agent"}; int(r) < len(words) {
 		return words[r]
 	}
 	return strconv.Itoa(int(r))
@@ -37,6 +40,14 @@ func (r Role) String() string {
 // needed is the role that each operation needs. What an Operator may write is in operated.
 var needed = map[string]Role{opGet: Viewer, opChanges: Viewer, opWait: Viewer, opHistory: Viewer,
 	opPut: Operator, opDelete: Operator, opBackup: Operator, opAmend: Admin}
+
+// may reports whether a role has an operation at all.
+func (r Role) may(op string) bool {
+	if r == Agent {
+		return op != opBackup
+	}
+	return r != NoRole && r >= needed[op]
+}
 
 // operated are the fields that an Operator may change, by kind; of a kind that is not here, none.
 // What could let a VM run twice is not among them: a word that a host is down, or that a host's name
@@ -67,9 +78,33 @@ type Access struct {
 	// Viewers, Operators and Admins are the groups whose members have these roles. Root, and the user
 	// that serves, are admins. Default: the socket can be reached by these two only.
 	Viewers, Operators, Admins []uint32
+	// Certified says who may do what by its certificate; then the groups say nothing. Default: peers
+	// are known by the kernel's word.
+	Certified *Names
 	// Asked is told of each request that changes what operators decide, and of each that is refused.
 	// Default: nothing is.
 	Asked func(Asked)
+}
+
+// Names are the names of people, in their certificates, by role. A host is known by the kind of its
+// certificate: see pki.Holder.
+type Names struct{ Viewers, Operators, Admins []string }
+
+// role returns which role a peer has that has shown a certificate.
+func (n *Names) role(p Peer) Role {
+	switch {
+	case p.Name == "":
+		return NoRole
+	case p.Agent:
+		return Agent
+	case slices.Contains(n.Admins, p.Name):
+		return Admin
+	case slices.Contains(n.Operators, p.Name):
+		return Operator
+	case slices.Contains(n.Viewers, p.Name):
+		return Viewer
+	}
+	return NoRole
 }
 
 // Open reports whether the socket is to be reached by other users.
@@ -81,6 +116,8 @@ func (a *Access) role(p Peer) Role {
 		return slices.ContainsFunc(groups, func(g uint32) bool { return slices.Contains(p.Groups, g) })
 	}
 	switch {
+	case a.Certified != nil:
+		return a.Certified.role(p)
 	case !a.Open():
 		return Admin
 	case !p.Known:
@@ -95,17 +132,31 @@ func (a *Access) role(p Peer) Role {
 	return NoRole
 }
 
-// A Peer is the process at the other end of a socket, by the kernel's word when it connected.
+// A Peer is who is at the other end of a connection: the process by the kernel's word when it
+// connected, or the holder of the certificate that it has shown.
 type Peer struct {
-	Known  bool
+	Known  bool // by the kernel's word: these
 	PID    int32
 	UID    uint32
 	Groups []uint32
+
+	// Name is that in the certificate. Default: it has shown none.
+	Name    string
+	Agent   bool   // and Name is that of a host
+	Address string // where it has connected from
 }
+
+// host returns of which host the peer is the agent.
+func (p Peer) host() hypervisor.HostName { return hypervisor.HostName(p.Name) }
 
 // String names the peer for people.
 func (p Peer) String() string {
-	if !p.Known {
+	switch {
+	case p.Name != "" && p.Agent:
+		return fmt.Sprintf("agent of %s (certificate) at %s", p.Name, p.Address)
+	case p.Name != "":
+		return fmt.Sprintf("%s (certificate) at %s", p.Name, p.Address)
+	case !p.Known:
 		return "an unknown user"
 	}
 	name := "unknown"
@@ -128,8 +179,21 @@ type Asked struct {
 
 // forbidden is the error of a peer that may not do something.
 func (q *Asked) forbidden(needs Role, what string) error {
-	q.Refused = fmt.Errorf("%v has the role %v, and %s needs %v: ask the administrator of the "+
-		"controller, or see its --%v-group", q.Peer, q.Role, what, needs, needs)
+	flag := fmt.Sprintf("--%v-group", needs)
+	if q.Peer.Name != "" {
+		flag = fmt.Sprintf("--%vs", needs)
+	}
+	return q.refuse(fmt.Errorf("%v has the role %v, and %s needs %v: ask the administrator of the "+
+		"controller, or see its %s", q.Peer, q.Role, what, needs, flag))
+}
+
+// notIts is the error of an agent that may not do something.
+func (q *Asked) notIts(what string) error {
+	return q.refuse(fmt.Errorf("%v changes what is its host's, and not %s", q.Peer, what))
+}
+
+func (q *Asked) refuse(why error) error {
+	q.Refused = why
 	e := &store.StoreError{Op: q.Op, Kind: store.Forbidden, Err: q.Refused}
 	if q.Record != nil {
 		e.Key = q.Record.Key()
@@ -137,12 +201,25 @@ func (q *Asked) forbidden(needs Role, what string) error {
 	return e
 }
 
+type peerKey struct{}
+
+// withPeer puts into a connection's context who is at its other end.
+func withPeer(ctx context.Context, c net.Conn) context.Context {
+	p := Peer{}
+	if shown, is := c.(*certified); is {
+		p = shown.peer
+	} else {
+		p = PeerOf(c)
+	}
+	return context.WithValue(ctx, peerKey{}, p)
+}
+
 // admitted refuses an operation that the peer has no role for.
 func (h *handler) admitted(ctx context.Context, op string) (Asked, error) {
 	peer, _ := ctx.Value(peerKey{}).(Peer)
 	q := Asked{Peer: peer, Op: op, Role: h.access.role(peer)}
-	if needs := needed[op]; q.Role < needs || q.Role == NoRole {
-		err := q.forbidden(max(needs, Viewer), op)
+	if !q.Role.may(op) {
+		err := q.forbidden(max(needed[op], Viewer), op)
 		h.tell(q)
 		return q, err
 	}
@@ -156,11 +233,32 @@ func (h *handler) tell(q Asked) {
 	}
 }
 
+// readable refuses a feed that the peer has no role for. Over a network a feed of a host is for its own
+// agent: each that is followed costs the controller memory.
+func (h *handler) readable(q *Asked, f store.Feed) error {
+	own := q.Role == Agent && (f.Signs || f.Host == q.Peer.host())
+	switch {
+	case h.access.Certified == nil, q.Role == Admin, own, q.Role != Agent && f.Host == "":
+		return nil
+	case q.Role == Agent:
+		err := q.refuse(fmt.Errorf("%v reads what concerns its host: people have certificates of their own",
+			q.Peer))
+		h.tell(*q)
+		return err
+	}
+	err := q.forbidden(Admin, "to follow a host")
+	h.tell(*q)
+	return err
+}
+
 // changing finds out what a write changes, and refuses what the peer has no role for. It is judged by
 // the record of the version that the write is conditional on: with another one it is Stale.
-func (h *handler) changing(ctx context.Context, q *Asked, next store.Record) error {
+func (h *handler) changing(ctx context.Context, q *Asked, next store.Record, while []store.Record) error {
 	if q.Role == Admin && h.access.Asked == nil {
 		return nil
+	}
+	if q.Role == Agent {
+		return h.acting(ctx, q, next, while)
 	}
 	key := next.Key()
 	old, err := h.store.Get(ctx, key)
@@ -179,6 +277,21 @@ func (h *handler) changing(ctx context.Context, q *Asked, next store.Record) err
 		return nil
 	}
 	return q.mayChange(key, old, next)
+}
+
+// acting refuses what the agent of a host may not change.
+func (h *handler) acting(ctx context.Context, q *Asked, next store.Record, while []store.Record) error {
+	w, why, err := Judge(ctx, h.store, q.Peer.host(), q.Op == opDelete, next, while)
+	if err != nil {
+		return err
+	}
+	if q.Record, q.Fields = w.Next, w.fields; w.Next == nil {
+		q.Record = w.Old
+	}
+	if why != "" {
+		return q.notIts(why)
+	}
+	return nil
 }
 
 // mayChange refuses what an Operator may not change.
@@ -215,7 +328,7 @@ func (q *Asked) asks() bool {
 	if q.Op == opAmend {
 		return true
 	}
-	if q.Record == nil {
+	if q.Record == nil || q.Role == Agent { // it answers what operators ask for
 		return false
 	}
 	kind := q.Record.Key().Kind

@@ -69,7 +69,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		op = op[1:]
 	}
 	a, status := answer{}, http.StatusOK
-	q, err := read(w, r)
+	q, err := read(w, r, h.most(r.Context()))
 	if err == nil {
 		a, err = h.answer(r.Context(), op, q)
 	} else {
@@ -95,17 +95,29 @@ func bad(format string, a ...any) error {
 	return &store.StoreError{Kind: store.Unreadable, Err: fmt.Errorf(format, a...)}
 }
 
+// most returns how many bytes a request of a peer may have.
+func (h *handler) most(ctx context.Context) int64 {
+	peer, _ := ctx.Value(peerKey{}).(Peer)
+	switch h.access.role(peer) {
+	case NoRole:
+		return 64 << 10 // to be told so
+	case Agent:
+		return maxOfAgent
+	}
+	return maxRequest
+}
+
 // read reads a request, whose sender may be hostile.
-func read(w http.ResponseWriter, r *http.Request) (request, error) {
+func read(w http.ResponseWriter, r *http.Request, most int64) (request, error) {
 	var q request
 	if r.Method != http.MethodPost {
 		return q, bad("the method is %s, and must be POST", r.Method)
 	}
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(patience))
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, is := errors.AsType[*http.MaxBytesError](err); is {
-		return q, bad("the request has more than %d bytes", maxRequest)
+		return q, bad("the request has more than %d bytes", most)
 	} else if err != nil {
 		return q, bad("the request is cut off: %w", err)
 	}
@@ -137,6 +149,11 @@ func (h *handler) answer(ctx context.Context, op string, q request) (answer, err
 	if err != nil {
 		return answer{}, err
 	}
+	if op == opChanges || op == opWait {
+		if err := h.readable(&asked, feed); err != nil {
+			return answer{}, err
+		}
+	}
 	switch op {
 	case opGet:
 		return h.get(ctx, q)
@@ -151,7 +168,7 @@ func (h *handler) answer(ctx context.Context, op string, q request) (answer, err
 	case opWait:
 		return answer{}, h.wait(ctx, feed, q.Since)
 	case opHistory, opAmend:
-		a, err := h.history(ctx, op, q)
+		a, err := h.history(ctx, &asked, q)
 		h.done(&asked, err)
 		return a, err
 	case opBackup:
@@ -174,16 +191,28 @@ func (h *handler) get(ctx context.Context, q request) (answer, error) {
 }
 
 // history answers what the store knows of its past, or changes that.
-func (h *handler) history(ctx context.Context, op string, q request) (answer, error) {
+func (h *handler) history(ctx context.Context, asked *Asked, q request) (answer, error) {
 	s, knows := h.store.(store.Historian)
 	switch {
 	case !knows:
 		return answer{}, bad("this store knows no history")
-	case op == opHistory:
+	case asked.Op == opHistory:
 		past, instance, err := s.History(ctx)
 		return answer{History: &past, Instance: instance}, err
 	case q.History == nil:
-		return answer{}, bad("%s of nothing", op)
+		return answer{}, bad("%s of nothing", asked.Op)
+	case asked.Role == Agent:
+		old, _, err := s.History(ctx)
+		if err != nil {
+			return answer{}, err
+		}
+		next := *q.History
+		if old.Version != next.Version {
+			return answer{}, &store.StoreError{Op: opAmend, Kind: store.Stale}
+		}
+		if why := AgentMayAmend(asked.Peer.host(), old, next); why != "" {
+			return answer{}, asked.notIts(why)
+		}
 	}
 	past, err := s.Amend(ctx, *q.History)
 	return answer{History: &past}, err
@@ -219,7 +248,7 @@ func (h *handler) write(ctx context.Context, asked *Asked, q request) (answer, e
 		if err != nil {
 			return answer{}, bad("%w", err)
 		}
-		if err = h.changing(ctx, asked, r); err == nil {
+		if err = h.changing(ctx, asked, r, while); err == nil {
 			err = h.store.Delete(ctx, r, while...)
 		}
 		h.done(asked, err)
@@ -230,7 +259,7 @@ func (h *handler) write(ctx context.Context, asked *Asked, q request) (answer, e
 			return answer{}, bad("%w", err)
 		}
 		var stored store.Record
-		if err = h.changing(ctx, asked, r); err == nil {
+		if err = h.changing(ctx, asked, r, while); err == nil {
 			stored, err = h.store.Put(ctx, r, while...)
 		}
 		h.done(asked, err)

@@ -15,6 +15,7 @@ const Protocol = 1
 // The limits of what is taken from the other side.
 const (
 	maxRequest = 16 << 20 // bytes
+	maxOfAgent = 4 << 20  // bytes of an agent's: see store.Fits
 	maxAnswer  = 1 << 30  // bytes
 	maxWhile   = 1024     // records that a write depends on
 )

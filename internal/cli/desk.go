@@ -17,8 +17,11 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// storeVariable is the environment variable that replaces --store.
-const storeVariable = "GODWIT_STORE"
+// These environment variables replace --store and, for a store that controllers serve, --tls-dir.
+const (
+	storeVariable = "GODWIT_STORE"
+	tlsVariable   = "GODWIT_TLS_DIR"
+)
 
 // patience is how long a command waits for the store.
 const patience = 15 * time.Second
@@ -32,17 +35,22 @@ func ClientCommands() []*cobra.Command {
 
 // StoreFlags say where the store is.
 type StoreFlags struct {
-	url string
-	// TLS are the files for connections to etcd.
+	url, dir string
+	// TLS are the files for connections to the store.
 	TLS daemon.TLS
 }
+
+// Dir returns what --tls-dir says.
+func (f *StoreFlags) Dir() string { return f.dir }
 
 // Add adds the flags to a command and those below it.
 func (f *StoreFlags) Add(c *cobra.Command) {
 	flags := c.PersistentFlags()
 	flags.StringVar(&f.url, "store", os.Getenv(storeVariable),
-		"the `URL` of the store: bolt:PATH, unix:PATH or etcd://HOST:PORT,…/PREFIX;\n"+
-			"default: $"+storeVariable)
+		"the `URL` of the store: bolt:PATH, unix:PATH, tls://HOST:PORT,… or\n"+
+			"etcd://HOST:PORT,…/PREFIX; default: $"+storeVariable)
+	flags.StringVar(&f.dir, "tls-dir", "", "`DIR` with ca-cert.pem, client-cert.pem and client-key.pem to show "+
+		"to\ncontrollers that serve the store; default: $"+tlsVariable)
 	flags.StringVar(&f.TLS.CA, "etcd-ca", "", "`FILE` with the certificates that sign etcd's")
 	flags.StringVar(&f.TLS.Cert, "etcd-cert", "", "`FILE` with the certificate to show to etcd")
 	flags.StringVar(&f.TLS.Key, "etcd-key", "", "`FILE` with its key")
@@ -54,7 +62,11 @@ func (f *StoreFlags) Parse() (daemon.URL, error) {
 		return daemon.URL{}, errors.New("--store is missing: write --store bolt:PATH, or set " +
 			storeVariable)
 	}
-	return daemon.ParseURL(f.url)
+	u, err := daemon.ParseURL(f.url)
+	if f.TLS.Dir = f.dir; f.dir == "" && u.Kind == daemon.Served {
+		f.TLS.Dir = os.Getenv(tlsVariable)
+	}
+	return u, err
 }
 
 // deskFlags are the flags of an operator's commands.

@@ -51,6 +51,7 @@ func DoctorCommand() *cobra.Command {
 		}
 		ctx, cancel := context.WithTimeout(c.Context(), limit)
 		defer cancel()
+		h.TLS = f.dir
 		config := HostCheck{TLS: h.TLS, PSK: h.TLSPSK, Address: h.Address, Port: h.Port, Peers: peers,
 			Links:      withPort(links, h.Port),
 			Dirs:       []string{"/"},
@@ -83,7 +84,8 @@ func DoctorCommand() *cobra.Command {
 	flags.StringVar(&h.Accelerator, "accelerator", "", "`kvm` or tcg; default: kvm where it works")
 	flags.StringVar(&h.Address, "address", "", "`IP` where other hosts reach this one")
 	flags.IntVar(&h.Port, "port", 49150, "`PORT` at that address")
-	flags.StringVar(&h.TLS, "tls-dir", "", "`DIR` with the certificates that encrypt migrations")
+	c.PersistentFlags().Lookup("tls-dir").Usage = "`DIR` with the certificates that encrypt migrations, and\n" +
+		"that are shown to controllers with --store tls:"
 	flags.BoolVar(&h.TLSPSK, "tls-psk", false, "--tls-dir has a shared key instead: keys.psk")
 	flags.StringSliceVar(&peers, "peer", nil, "`HOST:PORT` of the health of a daemon on another host;\n"+
 		"may be repeated")

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/godwit-vm/godwit/internal/pki"
 )
 
 // A HostStatus is how a check ended.
@@ -223,17 +224,12 @@ func (c *HostCheck) certificates() (all []HostResult) {
 		}
 		return []HostResult{{"TLS keys.psk", OK, path + " can be read", ""}}
 	}
-	authority := filepath.Join(c.TLS, "ca-cert.pem")
-	roots := x509.NewCertPool()
-	text, err := os.ReadFile(authority)
-	if err != nil || !roots.AppendCertsFromPEM(text) {
-		return []HostResult{{"TLS ca-cert.pem", Failed, fmt.Sprintf("%s has no certificate (%v)", authority, err),
-			"copy the certificate of the authority there"}}
+	roots, authorities, err := pki.Authorities(filepath.Join(c.TLS, pki.AuthorityCert))
+	if err != nil {
+		return []HostResult{{"TLS ca-cert.pem", Failed, err.Error(), "copy the certificate of the authority there"}}
 	}
-	if block, _ := pem.Decode(text); block != nil {
-		if cert, err := x509.ParseCertificate(block.Bytes); err == nil {
-			all = append(all, c.ends("TLS ca-cert.pem", cert))
-		}
+	for _, cert := range authorities {
+		all = append(all, c.ends("TLS ca-cert.pem", cert))
 	}
 	for _, name := range []string{"server", "client"} {
 		all = append(all, c.certificate(name, roots))

@@ -230,7 +230,7 @@ func TestCertificates(t *testing.T) {
 		}, cli.Failed, "certificate signed by unknown authority"},
 		{"no authority", ca, year / 2, func(t *testing.T, dir string) {
 			must(t, os.WriteFile(filepath.Join(dir, "ca-cert.pem"), []byte("text"), 0o600))
-		}, cli.Failed, "has no certificate"},
+		}, cli.Failed, "there is no certificate in it"},
 		{"one of another address", server, year / 2, func(t *testing.T, dir string) {
 			authority(t, dir, "192.0.2.1", now.Add(year/2))
 		}, cli.Warning, "192.0.2.1"},

@@ -76,7 +76,9 @@ func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 const pkiIssueHelp = `Make keys and certificates for a host, in DIR/NAME. They carry NAME, and every --dns and
 --address: other hosts check the address that they connect to (godwit agent --address), or the name
 that --tls-hostname gives. With --client there is only a client's certificate: for a controller, an
-operator or a monitor that nothing connects to. etcd knows a client by NAME.`
+operator or a monitor that nothing connects to; with --controller it is of a controller that serves the
+store. etcd, and a controller that serves the store, know a client by NAME; a controller knows a host's by
+the organizational unit godwit-host.`
 
 func pkiIssue(dir *string) *cobra.Command {
 	var r pki.Request
@@ -87,10 +89,15 @@ func pkiIssue(dir *string) *cobra.Command {
 	flags.IPSliceVar(&r.IPs, "address", nil, "`IP` where the host is reached; may be repeated")
 	flags.StringSliceVar(&r.DNS, "dns", nil, "another `NAME` of the host; may be repeated")
 	flags.BoolVar(&r.ClientOnly, "client", false, "nothing connects to it")
+	flags.BoolVar(&r.Controller, "controller", false, "it is a controller that serves the store, and no host")
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
 		r.Name = args[0]
 		if r.Lasts, err = lasts(); err != nil {
 			return err
+		}
+		if r.ClientOnly && r.Controller {
+			return fmt.Errorf("--client and --controller: one of the two: agents connect to a controller that " +
+				"serves the store")
 		}
 		if r.ClientOnly && len(r.IPs)+len(r.DNS) > 0 {
 			return fmt.Errorf("--client: a certificate that nothing connects to carries no --address and " +

@@ -18,14 +18,22 @@ var descCertificate = gauge("certificate_not_after_timestamp_seconds",
 // they are renewed in place. It is a Prometheus collector.
 type Certificates []string
 
-// CertificatesOf returns the files of a host's migrations and of connections to etcd.
-func CertificatesOf(h HostConfig, etcd TLS) (c Certificates) {
+// CertificatesOf returns the files of a host's migrations, of connections to the store and, of a
+// controller that serves it, of that.
+func CertificatesOf(h HostConfig, files TLS) (c Certificates) {
+	names := []string{"ca-cert.pem", "server-cert.pem", "client-cert.pem"}
 	if h.TLS != "" && !h.TLSPSK {
-		for _, name := range []string{"ca-cert.pem", "server-cert.pem", "client-cert.pem"} {
+		for _, name := range names {
 			c = append(c, filepath.Join(h.TLS, name))
 		}
+	} else if files.Dir != "" {
+		for _, name := range names {
+			if path := filepath.Join(files.Dir, name); !notAfter(path).IsZero() {
+				c = append(c, path)
+			}
+		}
 	}
-	for _, file := range []string{etcd.CA, etcd.Cert} {
+	for _, file := range []string{files.CA, files.Cert} {
 		if file != "" {
 			c = append(c, file)
 		}

@@ -3,11 +3,13 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
 
 	"github.com/godwit-vm/godwit/internal/boltstore"
+	"github.com/godwit-vm/godwit/internal/pki"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -68,9 +70,9 @@ type closing struct{ *boltstore.Client }
 // Close closes nothing: the client keeps no connection that it needs.
 func (closing) Close() error { return nil }
 
-// dial finds the controller that serves a file, and asks it something.
-func dial(ctx context.Context, u URL) (Store, error) {
-	c, err := boltstore.Dial(u.Socket())
+// dial finds a controller that serves a store, and asks it something.
+func dial(ctx context.Context, u URL, files TLS) (Store, error) {
+	c, err := reach(u, files)
 	if err != nil {
 		return nil, err
 	}
@@ -78,4 +80,16 @@ func dial(ctx context.Context, u URL) (Store, error) {
 		return nil, absent(u, err)
 	}
 	return closing{c}, nil
+}
+
+// reach makes a client of the controllers that serve a store.
+func reach(u URL, files TLS) (*boltstore.Client, error) {
+	if u.Kind != Served {
+		return boltstore.Dial(u.Socket())
+	}
+	if files.Dir == "" {
+		return nil, fmt.Errorf("the store %s: give --tls-dir DIR with ca-cert.pem, client-cert.pem and "+
+			"client-key.pem: godwit pki issue makes them", u)
+	}
+	return boltstore.DialTLS(u.Endpoints, pki.Dir(files.Dir))
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -14,11 +15,15 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// TLS are files for connections to etcd. The zero value is no TLS.
-type TLS struct{ CA, Cert, Key string }
+// TLS are files for connections to the store. The zero value is none.
+type TLS struct {
+	CA, Cert, Key string // of etcd
+	// Dir has those to show to controllers that serve the store: see pki.Dir.
+	Dir string
+}
 
-// Empty reports whether none is given.
-func (t TLS) Empty() bool { return t == TLS{} }
+// etcd reports whether files for etcd are given.
+func (t TLS) etcd() bool { return t.CA != "" || t.Cert != "" || t.Key != "" }
 
 // A Store is a store that its opener has to close.
 type Store interface {
@@ -37,8 +42,11 @@ type AbsentError struct {
 func (e *AbsentError) Error() string {
 	what := "start a controller on this machine: godwit controller --store bolt:PATH " +
 		"--name NAME, and give the same URL, or unix: and the path of its socket"
-	if e.URL.Kind == Etcd {
+	switch e.URL.Kind {
+	case Etcd:
 		what = "start etcd, or give the addresses at which it listens"
+	case Served:
+		what = "start a controller with --store-listen, or give the addresses at which one listens"
 	}
 	return fmt.Sprintf("the store %s does not answer: %v: %s", e.URL, e.Err, what)
 }
@@ -51,6 +59,8 @@ func (e *AbsentError) Brief() string {
 	switch {
 	case e.URL.Kind == Etcd:
 		return "etcd does not answer"
+	case e.URL.Kind == Served:
+		return "no controller answers"
 	case errors.Is(e.Err, fs.ErrNotExist), errors.Is(e.Err, syscall.ECONNREFUSED):
 		return "no controller on this machine serves it yet"
 	}
@@ -58,16 +68,16 @@ func (e *AbsentError) Brief() string {
 }
 
 // OpenStore opens a store as agents and operators do: that of bolt through the socket of its
-// controller. The error is an *[AbsentError] when no server answers.
-func OpenStore(ctx context.Context, u URL, tls TLS) (Store, error) {
+// controller, or any through the controllers that serve it. The error is an *[AbsentError] when no server answers.
+func OpenStore(ctx context.Context, u URL, files TLS) (Store, error) {
 	if u.Kind != Etcd {
-		if !tls.Empty() {
-			return nil, fmt.Errorf("%s: certificates are for etcd only", u)
+		if files.etcd() {
+			return nil, fmt.Errorf("%s: --etcd-ca, --etcd-cert and --etcd-key are for etcd only", u)
 		}
-		return dial(ctx, u)
+		return dial(ctx, u, files)
 	}
-	s, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: u.Endpoints, Prefix: u.Prefix, CA: tls.CA,
-		Cert: tls.Cert, Key: tls.Key})
+	s, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: u.Endpoints, Prefix: u.Prefix, CA: files.CA,
+		Cert: files.Cert, Key: files.Key})
 	if err != nil {
 		return nil, absent(u, err)
 	}
@@ -76,7 +86,11 @@ func OpenStore(ctx context.Context, u URL, tls TLS) (Store, error) {
 
 // absent says of an error that it means that no server answers, if it does.
 func absent(u URL, err error) error {
+	_, distrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	op, is := errors.AsType[*net.OpError](err)
+	if is && op.Op == "remote error" || distrusted { // an alert of TLS: waiting does not help
+		return fmt.Errorf("the store %s: %w: check the certificates on both sides with godwit doctor --tls-dir", u, err)
+	}
 	silent := is && op.Op == "dial" || errors.Is(err, context.DeadlineExceeded)
 	if silent || u.Kind != Etcd && errors.Is(err, store.Unavailable) {
 		return &AbsentError{u, err}
@@ -89,9 +103,9 @@ const again = time.Second
 
 // Await is Open for those who can wait: as long as no server answers, it asks again, and tells
 // once.
-func Await(ctx context.Context, u URL, tls TLS, tell func(*AbsentError)) (Store, error) {
+func Await(ctx context.Context, u URL, files TLS, tell func(*AbsentError)) (Store, error) {
 	for told := false; ; {
-		s, err := OpenStore(ctx, u, tls)
+		s, err := OpenStore(ctx, u, files)
 		absent, is := errors.AsType[*AbsentError](err)
 		if !is {
 			return s, err

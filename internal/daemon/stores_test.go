@@ -27,6 +27,7 @@ func TestParse(t *testing.T) {
 			Prefix: "/godwit"},
 		"etcd://[::1]:1/x/y/": {Kind: daemon.Etcd, Endpoints: []string{"[::1]:1"},
 			Prefix: "/x/y"},
+		"tls://a:1,b:2": {Kind: daemon.Served, Endpoints: []string{"a:1", "b:2"}},
 	} {
 		got, err := daemon.ParseURL(text)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -38,7 +39,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"", "bolt", "bolt:", "unix:/run/", "etcd:a:1", "etcd://",
-		"etcd://a", "etcd://a:1,", "http://a", "bolt:/" + strings.Repeat("x", 110)} {
+		"etcd://a", "etcd://a:1,", "tls:a:1", "tls://a", "tls://a:1/x", "http://a", "bolt:/" + strings.Repeat("x", 110)} {
 		_, err := daemon.ParseURL(wrong)
 		if _, is := errors.AsType[*daemon.URLError](err); !is {
 			t.Errorf("%q: %v, want a URLError", wrong, err)

@@ -15,13 +15,15 @@ const (
 	Bolt Kind = "bolt"
 	Unix Kind = "unix"
 	Etcd Kind = "etcd"
+	// Served is a store that controllers serve over a network.
+	Served Kind = "tls"
 )
 
 // A URL names a store.
 type URL struct {
 	Kind      Kind
 	Path      string   // of the file, or of the socket
-	Endpoints []string // of etcd: "host:port"
+	Endpoints []string // of etcd, or of controllers: "host:port"
 	Prefix    string   // in etcd: "/godwit"
 }
 
@@ -31,7 +33,8 @@ type URLError struct{ Text, Why string }
 // Error says what is wrong, and what is right.
 func (e *URLError) Error() string {
 	return fmt.Sprintf("%q names no store: %s: write bolt:/var/lib/godwit/cluster.db, "+
-		"unix:/run/godwit.sock or etcd://10.0.0.1:2379,10.0.0.2:2379/godwit", e.Text, e.Why)
+		"unix:/run/godwit.sock, tls://10.0.0.1:7443,10.0.0.2:7443 or "+
+		"etcd://10.0.0.1:2379,10.0.0.2:2379/godwit", e.Text, e.Why)
 }
 
 // maxSocket is the length of a path in sockaddr_un, less its end.
@@ -56,16 +59,16 @@ func ParseURL(text string) (URL, error) {
 			return wrong("the path of its socket has %d bytes, and %d are the most", n, maxSocket)
 		}
 		return u, nil
-	case Etcd:
-		return parseEtcd(u, rest, wrong)
+	case Etcd, Served:
+		return parseHosts(u, rest, wrong)
 	}
 	return wrong("there is no kind %q", kind)
 }
 
-func parseEtcd(u URL, rest string, wrong func(string, ...any) (URL, error)) (URL, error) {
+func parseHosts(u URL, rest string, wrong func(string, ...any) (URL, error)) (URL, error) {
 	rest, found := strings.CutPrefix(rest, "//")
 	if !found {
-		return wrong("etcd: is followed by //")
+		return wrong("%s: is followed by //", u.Kind)
 	}
 	hosts, prefix, _ := strings.Cut(rest, "/")
 	for host := range strings.SplitSeq(hosts, ",") {
@@ -74,13 +77,19 @@ func parseEtcd(u URL, rest string, wrong func(string, ...any) (URL, error)) (URL
 		}
 		u.Endpoints = append(u.Endpoints, host)
 	}
+	if u.Kind == Served {
+		if prefix != "" {
+			return wrong("controllers serve one store, and %q names none of many", "/"+prefix)
+		}
+		return u, nil
+	}
 	if u.Prefix = path.Clean("/" + prefix); u.Prefix == "/" {
 		u.Prefix = "/godwit"
 	}
 	return u, nil
 }
 
-// Socket is where a controller on this machine serves the store; "" for etcd.
+// Socket is where a controller on this machine serves the store; "" for others.
 func (u URL) Socket() string {
 	switch u.Kind {
 	case Bolt:
@@ -95,6 +104,9 @@ func (u URL) Socket() string {
 func (u URL) String() string {
 	if u.Kind == Etcd {
 		return "etcd://" + strings.Join(u.Endpoints, ",") + u.Prefix
+	}
+	if u.Kind == Served {
+		return "tls://" + strings.Join(u.Endpoints, ",")
 	}
 	return string(u.Kind) + ":" + u.Path
 }

@@ -325,7 +325,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		"no endpoint":    {etcdstore.Config{}, "no endpoint"},
 		"no server":      {etcdstore.Config{Endpoints: absent, DialTimeout: 2e8}, absent[0]},
 		"no such CA":     {etcdstore.Config{Endpoints: absent, CA: "/nowhere"}, "/nowhere"},
-		"no CA in it":    {etcdstore.Config{Endpoints: absent, CA: "harm_test.go"}, "none in"},
+		"no CA in it":    {etcdstore.Config{Endpoints: absent, CA: "harm_test.go"}, "no certificate in it"},
 		"no key":         {etcdstore.Config{Endpoints: absent, Cert: "/nowhere"}, "only one"},
 		"no such key":    {etcdstore.Config{Endpoints: absent, Cert: "/a", Key: "/b"}, "/a"},
 		"TLS, and plain": {etcdstore.Config{Endpoints: plain, CA: "/nowhere"}, "https"},

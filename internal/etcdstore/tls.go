@@ -3,28 +3,25 @@ package etcdstore
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/godwit-vm/godwit/internal/pki"
 )
 
 // fromFiles makes a TLS configuration. Files that cannot be used are found now.
 func (c Config) fromFiles() (*tls.Config, error) {
 	made := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.CA != "" {
-		pem, err := os.ReadFile(c.CA)
+		roots, _, err := pki.Authorities(c.CA)
 		if err != nil {
 			return nil, fmt.Errorf("the CA's certificates: %w", err)
 		}
-		made.RootCAs = x509.NewCertPool()
-		if !made.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("the CA's certificates: there is none in %s", c.CA)
-		}
+		made.RootCAs = roots
 	}
 	if c.Cert == "" && c.Key == "" {
 		return made, nil

@@ -69,6 +69,8 @@ type Request struct {
 	IPs []net.IP
 	// ClientOnly: a person, or a controller, that nothing connects to.
 	ClientOnly bool
+	// Controller: a controller that serves the store, and no host.
+	Controller bool
 	// Lasts is for how long it is valid. It ends with its authority at the latest.
 	Lasts time.Duration
 }
@@ -209,6 +211,13 @@ func (a *Authority) pair(dir, end string, r Request, now time.Time) error {
 		// libvirt refuses a certificate that may not encipher keys, which such a key never does.
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	switch {
+	case r.ClientOnly:
+	case r.Controller:
+		c.Subject.OrganizationalUnit = []string{controllerUnit}
+	default:
+		c.Subject.OrganizationalUnit = []string{hostUnit}
+	}
 	if end == "server" {
 		c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 		c.DNSNames, c.IPAddresses = r.DNS, r.IPs

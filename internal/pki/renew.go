@@ -135,6 +135,11 @@ func (a *Authority) again(path string, lasts time.Duration, now time.Time) error
 	if !is || c.CheckSignatureFrom(a.Cert) != nil {
 		return fmt.Errorf("%s was not made by this authority: it is not renewed", path)
 	}
+	served := filepath.Join(filepath.Dir(path), "server-cert.pem")
+	if _, err := os.Lstat(served); err == nil && len(c.Subject.OrganizationalUnit) == 0 {
+		// An earlier version of godwit has issued it, which knew of no units: it is a host's.
+		c.Subject.OrganizationalUnit, c.RawSubject = []string{hostUnit}, nil
+	}
 	return a.certify(path, c, key, lasts, now)
 }
 

@@ -1,0 +1,289 @@
+package boltstore_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/godwit-vm/godwit/conformance"
+	"github.com/godwit-vm/godwit/internal/boltstore"
+	"github.com/godwit-vm/godwit/internal/pki"
+	"github.com/godwit-vm/godwit/internal/testutil"
+	"github.com/godwit-vm/godwit/store"
+)
+
+var loopback = []net.IP{net.IPv4(127, 0, 0, 1)}
+
+// authority makes an authority with a controller, a, and an admin, root, in a directory.
+func authority(t testing.TB, dir string) *pki.Authority {
+	t.Helper()
+	a, err := pki.Init(filepath.Join(dir, "pki"), "test", time.Hour, time.Now())
+	must(t, err)
+	issue(t, a, pki.Request{Name: "a", IPs: loopback, Controller: true})
+	issue(t, a, pki.Request{Name: "root", ClientOnly: true})
+	return a
+}
+
+func issue(t testing.TB, a *pki.Authority, r pki.Request) pki.Dir {
+	t.Helper()
+	if r.Lasts == 0 {
+		r.Lasts = time.Hour
+	}
+	dir, err := a.Issue(r, time.Now())
+	must(t, err)
+	return pki.Dir(dir)
+}
+
+func rootIsAdmin() boltstore.Access {
+	return boltstore.Access{Certified: &boltstore.Names{Admins: []string{"root"}}}
+}
+
+// serveTLS serves a store at an address until what it returns is called, or the test ends.
+func serveTLS(t testing.TB, s store.Store, at, dir string, refused func(string, error)) (address string, stop func()) {
+	t.Helper()
+	raw, err := net.Listen("tcp", at)
+	must(t, err)
+	l, err := boltstore.ListenTLS(raw, pki.Dir(filepath.Join(dir, "pki", "a")), refused)
+	must(t, err)
+	serving, cancel := context.WithCancel(ctx)
+	ended := make(chan error)
+	go func() { ended <- boltstore.ServeTo(serving, s, l, rootIsAdmin()) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("ServeTo: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return raw.Addr().String(), stop
+}
+
+func dialTLS(t testing.TB, dir string, addresses ...string) *boltstore.Client {
+	t.Helper()
+	c, err := boltstore.DialTLS(addresses, pki.Dir(filepath.Join(dir, "pki", "root")))
+	must(t, err)
+	return c
+}
+
+// serveDirTLS is serveDir over TLS, at the address in the file "tls".
+func serveDirTLS(dir string, address []byte) error {
+	s, err := boltstore.Open(filepath.Join(dir, "godwit.db"))
+	if err != nil {
+		return err
+	}
+	raw, err := net.Listen("tcp", string(address))
+	if err != nil {
+		return err
+	}
+	l, err := boltstore.ListenTLS(raw, pki.Dir(filepath.Join(dir, "pki", "a")), nil)
+	if err != nil {
+		return err
+	}
+	fmt.Println("serving")
+	return boltstore.ServeTo(ctx, s, l, rootIsAdmin())
+}
+
+// freeAddress is one at which nothing listens.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// TestTLSConformance: the store is the same over TLS as over a socket, also when its server is killed or cut off.
+func TestTLSConformance(t *testing.T) {
+	testutil.Long(t)
+	conformance.Store(t, func(t *testing.T) conformance.Subject {
+		dir := newDir(t)
+		authority(t, dir)
+		at := freeAddress(t)
+		must(t, os.WriteFile(filepath.Join(dir, "tls"), []byte(at), 0o600))
+		kill := startServer(t, dir)
+		w := newTCPWire(t, at)
+		client := dialTLS(t, dir, w.path)
+		return conformance.Subject{
+			Store: client,
+			Again: func(t *testing.T) store.Store {
+				kill()
+				kill = startServer(t, dir)
+				return client // it survives its server
+			},
+			Crash: func() { kill() },
+			Cut:   w.cut,
+			Heal:  w.heal,
+		}
+	})
+}
+
+// TestTheNextControllerIsAsked when one is gone, and a wait goes on there.
+func TestTheNextControllerIsAsked(t *testing.T) {
+	dir := newDir(t)
+	authority(t, dir)
+	s := newStore(t, dir)
+	one, stopOne := serveTLS(t, s, "127.0.0.1:0", dir, nil)
+	two, stopTwo := serveTLS(t, s, "127.0.0.1:0", dir, nil)
+	client := dialTLS(t, dir, one, two)
+	put := func(name string) error {
+		_, err := client.Put(ctx, vmOn(name, "n1"))
+		return err
+	}
+	must(t, put("a"))
+	stopOne()
+	must(t, put("b"))
+	stopTwo()
+	wantError(t, put("c"), store.Unavailable, one, two)
+	again, _ := serveTLS(t, s, one, dir, nil)
+	if err := put("c"); err != nil {
+		t.Errorf("at %s, which is back: %v", again, err)
+	}
+	c, err := client.Changes(ctx, store.Everything, 0)
+	must(t, err)
+	if len(c.Records) != 3 {
+		t.Errorf("%d records, want 3", len(c.Records))
+	}
+}
+
+// TestRenewedCertificatesAreRead by servers and clients that run, and one that has ended is refused.
+func TestRenewedCertificatesAreRead(t *testing.T) {
+	dir := newDir(t)
+	a := authority(t, dir)
+	refusals := make(chan error, 16)
+	at, _ := serveTLS(t, newStore(t, dir), "127.0.0.1:0", dir, func(_ string, err error) {
+		select {
+		case refusals <- err:
+		default:
+		}
+	})
+	client := dialTLS(t, dir, at)
+	_, err := client.Put(ctx, vmOn("v", "n1"))
+	must(t, err)
+	renew := func(name string, lasts time.Duration) {
+		t.Helper()
+		_, err := a.Renew(pki.Renewal{Names: []string{name}, Lasts: lasts, Authority: time.Hour}, time.Now())
+		must(t, err)
+	}
+	renew("root", -time.Minute)
+	_, err = client.Get(ctx, vmOn("v", "").Key())
+	wantError(t, err, store.Unavailable, "tls: ")
+	if err := <-refusals; !strings.Contains(err.Error(), "expired") {
+		t.Errorf("the server says %v", err)
+	}
+	_, err = client.Put(ctx, vmOn("w", "n1"))
+	if !errors.Is(err, store.Unanswered) && !errors.Is(err, store.Unavailable) {
+		t.Errorf("a write with a certificate that has ended: %v", err)
+	}
+	renew("root", time.Minute)
+	_, err = client.Get(ctx, vmOn("v", "").Key())
+	must(t, err)
+	renew("a", -time.Minute)
+	_, err = client.Put(ctx, vmOn("w", "n1"))
+	wantError(t, err, store.Unavailable, "expired") // the client saw it before it sent anything
+	renew("a", time.Minute)
+	if r, err := client.Get(ctx, vmOn("w", "").Key()); err != nil || r != nil {
+		t.Errorf("what was refused is stored: %v, %v", r, err)
+	}
+}
+
+// TestSilentPeersKeepNoOtherWaiting: one that does not shake hands, many that do not, one that holds all
+// the connections that its certificate may have, and one that says something else.
+func TestSilentPeersKeepNoOtherWaiting(t *testing.T) {
+	dir := newDir(t)
+	a := authority(t, dir)
+	greedy := issue(t, a, pki.Request{Name: "n1"})
+	refusals := make(chan error, 1024)
+	at, _ := serveTLS(t, newStore(t, dir), "127.0.0.1:0", dir, func(_ string, err error) { refusals <- err })
+	client := dialTLS(t, dir, at)
+	var held []net.Conn
+	defer func() {
+		for _, c := range held {
+			_ = c.Close()
+		}
+	}()
+	for range 20 { // fewer than an address may have
+		c, err := net.Dial("tcp", at)
+		must(t, err)
+		held = append(held, c)
+	}
+	_, err := client.Put(soon(t), vmOn("v", "n1"))
+	must(t, err)
+	plain, err := net.Dial("tcp", at)
+	must(t, err)
+	held = append(held, plain)
+	_, err = plain.Write([]byte("POST /Get HTTP/1.1\r\nHost: x\r\n\r\n"))
+	must(t, err)
+	if err := <-refusals; !strings.Contains(err.Error(), "first record does not look like a TLS handshake") {
+		t.Errorf("a peer without TLS is refused: %v", err)
+	}
+	for range boltstore.PerName {
+		c, err := boltstore.DialOne(ctx, at, greedy)
+		must(t, err)
+		held = append(held, c)
+	}
+	var full error
+	testutil.Eventually(t, "the last connection is refused", func() error {
+		c, err := boltstore.DialOne(ctx, at, greedy)
+		must(t, err)
+		held = append(held, c)
+		select {
+		case full = <-refusals:
+			return nil
+		default:
+			return errors.New("not yet")
+		}
+	})
+	if !strings.Contains(full.Error(), "connections already") {
+		t.Errorf("it says %v", full)
+	}
+	_, err = client.Put(soon(t), vmOn("w", "n1"))
+	must(t, err)
+}
+
+// TestAServerThatServesNoStoreIsNotAsked: another service with a certificate of the same authority.
+func TestAServerThatServesNoStoreIsNotAsked(t *testing.T) {
+	dir := newDir(t)
+	a := authority(t, dir)
+	config, err := pki.Dir(filepath.Join(dir, "pki", "a")).Server()
+	must(t, err)
+	at := otherService(t, config)
+	_, err = dialTLS(t, dir, at).Put(ctx, vmOn("v", "n1"))
+	wantError(t, err, store.Unavailable, "it serves no store of godwit")
+	// A host of the cluster that calls itself the controller.
+	thief := issue(t, a, pki.Request{Name: "n7", DNS: []string{"n7.test"}})
+	config, err = thief.Server()
+	must(t, err)
+	_, err = dialTLS(t, dir, otherService(t, config)).Put(ctx, vmOn("v", "n1"))
+	wantError(t, err, store.Unavailable, "certificate")
+}
+
+// otherService shakes hands with all that connect, and says nothing.
+func otherService(t testing.TB, config *tls.Config) (at string) {
+	t.Helper()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", config)
+	must(t, err)
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.(*tls.Conn).HandshakeContext(ctx)
+			_ = c.Close()
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		group.Wait()
+	})
+	return l.Addr().String()
+}
