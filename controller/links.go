@@ -68,12 +68,9 @@ func newTraffic(c *Config) traffic {
 		waiting: map[wire]*priorityQueue[*migrationEntry]{}}
 }
 
-// mostWires is how many links there are on a way at most.
-const mostWires = 5
-
 // way lists the links from one host to another, with their speeds; those of which no speed is
-// known are left out. It writes them into slices of the caller's.
-func (t *traffic) way(wires []wire, speeds []hypervisor.Bandwidth, from, to *store.Host) ([]wire, []hypervisor.Bandwidth) {
+// known are left out.
+func (t *traffic) way(from, to *store.Host) (wires []wire, speeds []hypervisor.Bandwidth) {
 	add := func(kind wireKind, name string, speed hypervisor.Bandwidth) {
 		if speed > 0 {
 			wires, speeds = append(wires, wire{kind, name}), append(speeds, speed)
@@ -104,10 +101,7 @@ func (v *cache) enter(f *migrationEntry) {
 	if v.traffic.sharer == nil || f.source == nil || f.target == nil {
 		return
 	}
-	var wires [mostWires]wire
-	var speeds [mostWires]hypervisor.Bandwidth
-	way, _ := v.traffic.way(wires[:0], speeds[:0], f.source.rec, f.target.rec)
-	f.wires = slices.Clone(way)
+	f.wires, _ = v.traffic.way(f.source.rec, f.target.rec)
 	for _, w := range f.wires {
 		v.traffic.on[w] = append(v.traffic.on[w], f)
 		v.callWaiting(w, 1) // there may be room for one more
@@ -176,9 +170,7 @@ func (c *Controller) crowded(f *migrationEntry, target hypervisor.HostName) (wir
 	if t.sharer == nil || f.vm.host == nil {
 		return wire{}, false
 	}
-	var ofWires [mostWires]wire
-	var ofSpeeds [mostWires]hypervisor.Bandwidth
-	wires, speeds := t.way(ofWires[:0], ofSpeeds[:0], f.vm.host.rec, c.cache.host(target).rec)
+	wires, speeds := t.way(f.vm.host.rec, c.cache.host(target).rec)
 	next := f.vm.asVM().Evacuating()
 	next.Most = slowest(speeds)
 	for i, w := range wires {
@@ -197,15 +189,13 @@ func (c *Controller) crowded(f *migrationEntry, target hypervisor.HostName) (wir
 
 // leaving lists migrations under way as a policy sees them.
 func (c *Controller) leaving(users []*migrationEntry) []evacuation.EvacuatingVM {
-	var ofWires [mostWires]wire
-	var ofSpeeds [mostWires]hypervisor.Bandwidth
 	all := make([]evacuation.EvacuatingVM, 0, len(users))
 	for _, f := range users {
 		if f.vm.rec == nil {
 			continue // its record is gone: it ends
 		}
 		l := f.vm.asVM().Evacuating()
-		_, speeds := c.cache.traffic.way(ofWires[:0], ofSpeeds[:0], f.source.rec, f.target.rec)
+		_, speeds := c.cache.traffic.way(f.source.rec, f.target.rec)
 		l.Most = slowest(speeds)
 		all = append(all, l)
 	}

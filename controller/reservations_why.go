@@ -84,7 +84,6 @@ func one(check, need, have string) []placement.Reason {
 
 // waitsForRoom reports whether a limit alone keeps a migration from its target.
 func waitsForRoom(s *migration.State, o *migration.Observation) bool {
-	return s.Phase == migration.Pending && !o.Target.Exists && !o.Canceled &&
-		o.Running && o.VM.Running && !o.VM.Deleting && o.Instances <= 1 && !o.VM.Backup &&
-		!o.Backoff.After(o.Now) && !o.VM.UtilityVolumes && o.Ownership != migration.ClaimedByOther
+	return s.Phase == migration.Pending && !o.Target.Exists && !o.Canceled && o.VM.Running && !o.VM.Deleting &&
+		o.Ownership != migration.ClaimedByOther && inTheWay(o, s.Source) == nil
 }

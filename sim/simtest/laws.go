@@ -8,6 +8,8 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/config"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -134,8 +136,9 @@ func (r *run) drained(w *sim.World, parsed *config.Scenario) {
 	if !r.holds(DrainsEnd) || len(r.plugs) == 0 || w.Faulty() || r.failed != nil {
 		return
 	}
-	left := roomFor(w)
-	if len(left) == 0 || holdsAPlace(w) {
+	held, shared := heldUp(w), sharesLinks(parsed)
+	left := slices.DeleteFunc(roomFor(w), func(s rest) bool { return s.keptBy(held, w, shared) })
+	if len(left) == 0 {
 		return
 	}
 	own := *r.settings
@@ -159,12 +162,33 @@ func (r *run) drained(w *sim.World, parsed *config.Scenario) {
 	}
 }
 
-// holdsAPlace reports whether a migration does not end because something holds its VM, as a change of
-// its CPUs does that is not made: it keeps its place from others for as long.
-func holdsAPlace(w *sim.World) bool {
-	return slices.ContainsFunc(w.Moving(), func(m *store.Migration) bool {
+// heldUp lists the migrations that do not end because something holds their VM, as a change of its CPUs does
+// that is not made: they keep their places from others for as long.
+func heldUp(w *sim.World) []*store.Migration {
+	return slices.DeleteFunc(w.Moving(), func(m *store.Migration) bool {
 		v := w.VM(m.Spec.VM)
-		return v != nil && v.Blockers != (store.Blockers{})
+		return v == nil || v.Blockers == (store.Blockers{})
+	})
+}
+
+// keptBy reports whether one of these migrations may keep from a VM what it needs to leave: a place within a
+// limit, its host's link or that of the host with room, or a link that hosts share.
+func (s *rest) keptBy(held []*store.Migration, w *sim.World, shared bool) bool {
+	if len(held) == 0 {
+		return false
+	}
+	if shared || w.Slots().Admit(w.Limits(), s.on) != migration.Open {
+		return true
+	}
+	return slices.ContainsFunc(held, func(m *store.Migration) bool {
+		return m.State.Source == s.on || m.State.Target == s.room
+	})
+}
+
+// sharesLinks tells whether migrations between different hosts use one link.
+func sharesLinks(c *config.Scenario) bool {
+	return c.Controller.Network > 0 || slices.ContainsFunc(c.Fleet.Hosts, func(h inventory.Host) bool {
+		return h.Facts != nil && h.Facts.Rack != ""
 	})
 }
 

@@ -2,6 +2,7 @@ package simtest_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,6 +108,53 @@ func TestTheLawsFindWhatIsNotWrongAtAnyMoment(t *testing.T) {
 			}
 			t.Log(said)
 		})
+	}
+}
+
+// text generates the one world that a text describes.
+func text(t *testing.T, scenario string) simtest.Generator {
+	parsed, err := simtest.Parse("world", []byte(scenario))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return simtest.Of(simtest.Part{Name: "of a text", Add: func(m *simtest.Maker) { m.World = parsed.Clone() }})
+}
+
+// A migration that does not end, because something holds its VM, excuses a VM that needs its place, and no
+// other one.
+func TestAHeldVMExcusesThoseThatNeedItsPlace(t *testing.T) {
+	const world = `
+hosts:
+- {name: n1, memory: 64GiB, cpus: 64, link: 10Gbit/s}
+- {name: n2, memory: 64GiB, cpus: 64, link: 10Gbit/s}
+- {name: n3, memory: 64GiB, cpus: 64, link: 10Gbit/s}
+- {name: n4, memory: 64GiB, cpus: 64, link: 10Gbit/s}
+vms:
+- {name: held, host: n1, memory: 8GiB, class: idle}
+- {name: left, host: %s, memory: 1GiB, class: idle}
+limits: {perCluster: %d, perSource: 1}
+events:
+- 0s hold held cpu
+- 0s migrate held to=n4
+- 10s drain %[1]s
+`
+	stuck := simtest.Filter(placement.Filter{Name: "mine",
+		Refuses: func(v *placement.VM, _ *placement.Host, _ placement.Options) bool { return v.ID != "default/held" },
+		Explain: func(*placement.VM, *placement.Host, placement.Options) (string, string) {
+			return "the other VM", "this one"
+		}})
+	for _, row := range []struct {
+		from  string
+		limit int
+		found bool
+	}{{"n1", 2, false}, {"n2", 1, false}, {"n2", 2, true}} {
+		r := &recorder{name: "TestMine"}
+		simtest.Check(r, text(t, fmt.Sprintf(world, row.from, row.limit)), stuck, simtest.Transcript(t.TempDir()),
+			simtest.Runs(1))
+		said := strings.Join(r.said, "\n")
+		if found := strings.Contains(said, "drains-end, at"); found != row.found || !found && said != "" {
+			t.Errorf("a VM on %s, limit %d: want it found %t, got %q", row.from, row.limit, row.found, said)
+		}
 	}
 }
 
