@@ -167,9 +167,9 @@ var cuts = []trial{
 			w.Rest()
 			w.States(hypervisor.Running, hypervisor.Receiving)
 			w.Must(w.MendLink())
-			if cut := time.Since(began); w.PeerTimeout > 0 && cut >= w.PeerTimeout {
+			if outlasted(w, began) {
 				w.Skip(fmt.Sprintf("the link was cut for %v, because the machine is busy, and the "+
-					"hypervisors give a peer up after %v", cut, w.PeerTimeout))
+					"hypervisors give a peer up after %v", time.Since(began), w.PeerTimeout))
 			}
 			w.Adjust(job, hypervisor.SetBandwidth{})
 			w.Arrives(job, hypervisor.Running)
@@ -282,8 +282,13 @@ func cancelsCut(w *world, job hypervisor.JobID, began time.Time) hypervisor.JobS
 // for an answer: the machine is busy.
 func givenUp(w *world, job hypervisor.JobID, began time.Time) bool {
 	w.T.Helper()
-	return w.PeerTimeout > 0 && time.Since(began) >= w.PeerTimeout &&
-		w.Progress(source, job).Status == hypervisor.JobFailed
+	return outlasted(w, began) && w.Progress(source, job).Status == hypervisor.JobFailed
+}
+
+// outlasted reports whether a link that was cut since began has been cut for longer than the hypervisors
+// wait for an answer.
+func outlasted(w *world, began time.Time) bool {
+	return w.PeerTimeout > 0 && time.Since(began) >= w.PeerTimeout
 }
 
 // breaksInPostCopy brings a migration to where its connection breaks in post-copy.

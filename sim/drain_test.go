@@ -9,7 +9,6 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/sim"
-	"github.com/godwit-vm/godwit/sim/simtest"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -66,7 +65,7 @@ func TestDrainsOneHost(t *testing.T) {
 // A backup holds the VM that is the first to go, and there is one place. The other VM leaves at once, and
 // the first one as soon as the backup has ended.
 func TestAHeldVMKeepsNoPlaceFromOthers(t *testing.T) {
-	s, err := simtest.Parse("world", []byte(`
+	p := playText(t, 1, `
 hosts:
 - {name: n1, memory: 64GiB, cpus: 64, link: 10Gbit/s}
 - {name: n2, memory: 64GiB, cpus: 64, link: 10Gbit/s}
@@ -79,14 +78,7 @@ events:
 - 0s hold held backup
 - 1s drain n1
 - 10m unhold held backup
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := play(t, s, sim.Seeded(1), keepTrace)
-	if wrong := p.wrong(); wrong != "" {
-		t.Fatalf("%s\n%s", wrong, p.trace.String())
-	}
+`)
 	for vm, earliest := range map[hypervisor.VMID]time.Duration{"default/held": 10 * time.Minute, "default/free": 0} {
 		m := p.Migrations(vm)
 		if len(m) != 1 || p.VM(vm).Host != "n2" {

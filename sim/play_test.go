@@ -3,6 +3,7 @@ package sim_test
 import (
 	"fmt"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -70,6 +71,20 @@ func play(t fataler, s *simtest.World, chance sim.Chooser, told ...func(*played,
 ) *played {
 	p := stage(t, s, chance, told...)
 	p.finish()
+	return p
+}
+
+// playText plays the world that a scenario describes. What none may do fails the test.
+func playText(t *testing.T, seed uint64, scenario string) *played {
+	t.Helper()
+	s, err := simtest.Parse("world", []byte(scenario))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := play(t, s, sim.Seeded(seed), keepTrace)
+	if wrong := p.wrong(); wrong != "" {
+		t.Fatalf("seed %d: %s\n%s\n%s", seed, wrong, scenario, p.trace.String())
+	}
 	return p
 }
 

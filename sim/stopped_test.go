@@ -95,14 +95,7 @@ events:
 	kept := 0
 	for seed := range uint64(40) {
 		for _, lasts := range []string{"", " for=10m"} {
-			s, err := simtest.Parse("world", fmt.Appendf(nil, world, lasts))
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := play(t, s, sim.Seeded(seed), keepTrace)
-			if wrong := p.wrong(); wrong != "" {
-				t.Fatalf("seed %d%s: %s\n%s", seed, lasts, wrong, p.trace.String())
-			}
+			p := playText(t, seed, fmt.Sprintf(world, lasts))
 			c := p.Network().Copies("default/v1")
 			if len(c) != 1 {
 				t.Fatalf("seed %d%s: it is %v\n%s", seed, lasts, c, p.trace.String())
@@ -121,7 +114,7 @@ events:
 // started its machine anew it changes nothing, and the disk that is to be detached there needs no reason of
 // its own.
 func TestAChangeOnADistrustedHostNeedsNoReason(t *testing.T) {
-	s, err := simtest.Parse("world", []byte(`
+	p := playText(t, 1, `
 hosts:
 - {name: n1, memory: 16GiB, cpus: 64, link: 10Gbit/s}
 - {name: n3, memory: 16GiB, cpus: 64, link: 10Gbit/s}
@@ -131,14 +124,7 @@ events:
 - 0s empty-directory n1 for=20m
 - 130s dead n1
 - 0s detach-disk v2 data
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := play(t, s, sim.Seeded(1), keepTrace)
-	if wrong := p.wrong(); wrong != "" {
-		t.Fatalf("%s\n%s", wrong, p.trace.String())
-	}
+`)
 	if h := p.HostRecord("n1"); h.Refuted() == "" {
 		t.Errorf("%+v was not wrongly said to be off", h)
 	}

@@ -39,22 +39,34 @@ func (l *Launcher) environment() []string {
 // without arguments meanwhile: it is waited for, and what lasts longer is Transient.
 func (l *Launcher) alone(ctx context.Context, vm hypervisor.VMID, incoming bool) (*Lock,
 	error) {
-	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
+	var lock *Lock
+	err := cleared(ctx, l.Timeout, hypervisor.Conflict, func() (clear bool, others []Found, err error) {
+		lock, others, err = l.try(vm, incoming)
+		return lock != nil, others, err
+	})
+	return lock, err
+}
+
+// cleared looks again until no QEMU of a VM is in the way, or one is that was not killed: that is Conflict. One
+// that was killed and is not gone in time is Transient. What is in the way and cannot be seen is unseen.
+func cleared(ctx context.Context, within time.Duration, unseen hypervisor.Kind,
+	look func() (clear bool, others []Found, err error)) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for {
-		lock, others, err := l.try(vm, incoming)
-		if err != nil || lock != nil {
-			return lock, err
-		}
-		if slices.ContainsFunc(others, func(f Found) bool { return !f.Killed() }) {
-			return nil, Refuse(hypervisor.Conflict, "%s", twice(others))
+		clear, others, err := look()
+		switch {
+		case err != nil || clear:
+			return err
+		case slices.ContainsFunc(others, func(f Found) bool { return !f.Killed() }):
+			return Refuse(hypervisor.Conflict, "%s", twice(others))
 		}
 		select {
 		case <-ctx.Done():
-			if len(others) > 0 { // killed, and not gone yet
-				return nil, Refuse(hypervisor.Transient, "%s", twice(others))
+			if len(others) > 0 {
+				return Refuse(hypervisor.Transient, "%s", twice(others))
 			}
-			return nil, Refuse(hypervisor.Conflict, "%s", twice(nil))
+			return Refuse(unseen, "%s", twice(nil))
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -100,29 +112,19 @@ const burial = time.Second
 // nothing: the directory was emptied, or moved away. What the VM does is then unknown here, and
 // that it is not in the directory proves nothing.
 func (l *Launcher) Unknown(ctx context.Context, vm hypervisor.VMID) error {
-	ctx, cancel := context.WithTimeout(ctx, burial)
-	defer cancel()
-	for {
+	return cleared(ctx, burial, hypervisor.Transient, func() (clear bool, others []Found, err error) {
 		held, err := Locked(l.lockOf(vm))
 		if err != nil {
-			return Refuse(hypervisor.Transient, "look at the lock of the VM: %v", err)
+			return false, nil, Refuse(hypervisor.Transient, "look at the lock of the VM: %v", err)
 		}
 		if !held {
-			return nil
+			return true, nil, nil
 		}
-		others, err := l.running(vm)
-		switch {
-		case err != nil:
-			return Refuse(hypervisor.Transient, "look for another QEMU of the VM: %v", err)
-		case slices.ContainsFunc(others, func(f Found) bool { return !f.Killed() }):
-			return Refuse(hypervisor.Conflict, "%s", twice(others))
+		if others, err = l.running(vm); err != nil {
+			return false, nil, Refuse(hypervisor.Transient, "look for another QEMU of the VM: %v", err)
 		}
-		select {
-		case <-ctx.Done():
-			return Refuse(hypervisor.Transient, "%s", twice(others))
-		case <-time.After(5 * time.Millisecond): // it may have been killed just now
-		}
-	}
+		return false, others, nil
+	})
 }
 
 // running returns the QEMUs on this machine that run a VM. Those of hosts with another directory
