@@ -164,7 +164,7 @@ func TestATransientDomainStaysTransient(t *testing.T) {
 // starts with the host where it is, and with no other.
 func TestAutostartGoesWithTheVM(t *testing.T) {
 	w := newTrial(t, nil)
-	vm := w.vm(traveller, calm)
+	vm := w.vm(traveller, restless)
 	w.start(hosta, vm)
 	w.virsh(hosta, "autostart", domainOf(vm.ID))
 	w.moving("cancelled", vm.ID, transferOptions{Bandwidth: slow})

@@ -91,7 +91,7 @@ func TestADirectMigrationEndsWithItsConnections(t *testing.T) {
 		"both": {hosta, hostb}} {
 		t.Run(what, func(t *testing.T) {
 			w := apart(t, nil)
-			vm := w.vm(traveller, calm)
+			vm := w.vm(traveller, restless)
 			w.start(hosta, vm)
 			w.moving("cut", vm.ID, transferOptions{Bandwidth: slow})
 			for _, n := range cut {

@@ -53,7 +53,7 @@ var wishes = []wish{
 // not show.
 func TestAMigrationHasEveryOption(t *testing.T) {
 	w := newTrial(t, nil)
-	vm := w.vm(traveller, calm)
+	vm := w.vm(traveller, restless)
 	w.start(hosta, vm)
 	for _, wish := range wishes {
 		w.run(wish.name, func() {

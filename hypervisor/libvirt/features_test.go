@@ -20,10 +20,13 @@ import (
 
 // calm is a guest that writes a little, and whose memory no compression makes
 // smaller; swift writes faster than a narrow wire carries, also where every first write
-// to a page is slow because the machine is itself virtual.
+// to a page is slow because the machine is itself virtual. restless writes all of its memory faster than a slow
+// transfer sends it: it does not arrive, however long the machine takes to look at it.
 var (
 	calm  = guest.Params{Fill: 8 << 20, WorkingSet: 1 << 20, Rate: 1 << 20, Random: true}
 	swift = guest.Params{Fill: 1 << 20, WorkingSet: 1 << 20, Rate: guest.MaxRate, Random: true}
+
+	restless = guest.Params{Fill: 8 << 20, WorkingSet: 8 << 20, Rate: 32 << 20, Random: true}
 )
 
 // traveller is the VM of most tests.

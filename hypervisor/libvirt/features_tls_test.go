@@ -20,7 +20,6 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
-	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/libvirttest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
@@ -34,9 +33,7 @@ func encrypted(t testing.TB) *trial {
 
 func TestWhatMovesIsEncrypted(t *testing.T) {
 	w := encrypted(t)
-	// Over a slow link it does not arrive: it writes all of its memory faster than that is sent.
-	vm := w.vm(traveller, guest.Params{Fill: 8 << 20, WorkingSet: 8 << 20, Rate: 32 << 20,
-		Random: true})
+	vm := w.vm(traveller, restless)
 	w.start(hosta, vm)
 	for i, o := range []transferOptions{{Bandwidth: slow}, {Bandwidth: slow, Channels: 2},
 		{Bandwidth: slow, PostCopy: true}} {

@@ -34,8 +34,9 @@ const (
 )
 
 // DefaultLimit is how long [Eventually] waits with a patience of 1. Everything that
-// tests wait for takes a second or less on an idle machine.
-const DefaultLimit = time.Minute
+// tests wait for takes a second or less on an idle machine; beside much other work, a transfer that
+// compresses what it sends took more than a minute.
+const DefaultLimit = 3 * time.Minute
 
 // The pause between two looks is that of polling or, after a look that took long, as one that
 // starts a process does, idle times as long as the look, up to rarely: what is waited for needs the
