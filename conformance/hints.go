@@ -26,7 +26,7 @@ func hints(t *testing.T, open storeOpener) {
 
 // enough is how many changes are drawn at most, in the default tier: some stores
 // take milliseconds for each.
-const enough = 1200
+const enough = 400
 
 // storeWalks runs drawn walks on one store, each in a part of its own: to open one takes long. Each
 // deletes in the end what it has put: a reader that starts anew reads all that there is.

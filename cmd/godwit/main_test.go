@@ -46,11 +46,15 @@ func holds(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { ts.Check(f.Close()) })
 }
 
-// raced is one in how many scripts the default tier runs again with the race detector.
-const raced = 6
+// The default tier runs one in unraced of the scripts that run daemons, and one in raced with the race
+// detector.
+const unraced, raced = 3, 6
 
-// scripts are the files of the scripts. With the race detector, the default tier runs a sample of
-// those that run daemons: all run without it, and with it in the long tier.
+// always is the script that it runs anyway: a host is drained by real daemons, and they are killed.
+const always = "cluster"
+
+// scripts are the files of the scripts: in the default tier those without daemons, and a sample of those with
+// daemons; with the race detector the sample alone. The long tier runs them all.
 func scripts(t *testing.T) (files []string) {
 	all, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil || len(all) == 0 {
@@ -62,11 +66,14 @@ func scripts(t *testing.T) (files []string) {
 			t.Fatal(err)
 		}
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
-		if bytes.Contains(text, []byte("[!qemu]")) && testutil.Sampled(name, raced) {
+		daemons := bytes.Contains(text, []byte("[!qemu]"))
+		switch {
+		case testutil.Raced && daemons && testutil.Sampled(name, raced),
+			!testutil.Raced && (!daemons || name == always || testutil.Sampled(name, unraced)):
 			files = append(files, file)
 		}
 	}
-	if !testutil.Raced || testutil.Rounds(t, len(files), len(all)) == len(all) {
+	if testutil.Rounds(t, len(files), len(all)) == len(all) {
 		return all
 	}
 	return files

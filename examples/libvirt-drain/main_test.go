@@ -125,6 +125,7 @@ func TestHowAMigrationGoes(t *testing.T) {
 // TestDrainsFollowEachOther: hosts remember jobs, and a VM that has come back leaves
 // again.
 func TestDrainsFollowEachOther(t *testing.T) {
+	testutil.Sample(t, 3)
 	lab, dir := libvirttest.Shared(t, libvirttest.Options{}), filepath.Join(t.TempDir(), "d")
 	names := begin(t, lab, dir, 1)
 	there := arguments(lab, dir)
@@ -144,6 +145,7 @@ func TestDrainsFollowEachOther(t *testing.T) {
 // TestDrainOfWhatEnds: a VM that is stopped while it waits for its turn is not waited
 // for, and neither moved nor started again.
 func TestDrainOfWhatEnds(t *testing.T) {
+	testutil.Sample(t, 3)
 	lab, dir := libvirttest.Shared(t, libvirttest.Options{}), filepath.Join(t.TempDir(), "d")
 	names := begin(t, lab, dir, 2)
 	out := &stopper{stop: func() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/libvirttest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // A wish is options, and how QEMU shows that it does so.
@@ -84,6 +85,7 @@ func TestAMigrationHasEveryOption(t *testing.T) {
 
 // Every way of moving really brings the guest to its target.
 func TestEveryOptionArrives(t *testing.T) {
+	testutil.Sample(t, 3)
 	w := newTrial(t, nil)
 	for i, o := range []transferOptions{{Channels: 3}, {Compression: true}, {XBZRLE: true},
 		{AutoConverge: true, Downtime: time.Second}} {

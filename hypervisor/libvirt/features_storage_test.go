@@ -14,6 +14,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 	"github.com/godwit-vm/godwit/internal/backendtest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // diskDir is where local disks are, as both hosts see it; each has its own.
@@ -202,6 +203,7 @@ func TestAnOverlayArrivesFlat(t *testing.T) {
 // What a failed migration has made at the target is gone after Discard, and does no
 // harm to the next.
 func TestAFailedCopyLeavesNoImages(t *testing.T) {
+	testutil.Sample(t, 3)
 	w := newTrial(t, nil)
 	vm := backendtest.WithDisks(w.vm(traveller, calm), twoDisks...)
 	contents := w.furnish(hosta, vm)

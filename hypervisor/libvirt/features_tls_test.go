@@ -32,6 +32,7 @@ func encrypted(t testing.TB) *trial {
 }
 
 func TestWhatMovesIsEncrypted(t *testing.T) {
+	testutil.Sample(t, 3)
 	w := encrypted(t)
 	vm := w.vm(traveller, restless)
 	w.start(hosta, vm)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // A puppet says of the VM what it is told to, obeys every command but one, and notes it.
@@ -78,6 +79,7 @@ func (p puppet) own() bool { return p.domain.Job == j1 }
 // TestResolveDoesOnlyWhatIsSafe asks hosts that say everything there is to say, and
 // obey: whatever is done must be right.
 func TestResolveDoesOnlyWhatIsSafe(t *testing.T) {
+	testutil.Unraced(t)
 	var did []string
 	count := map[string]int{}
 	check := func(s, to puppet) {

@@ -96,7 +96,7 @@ func (d *daemon) start() error {
 	defer log.Close()
 	fmt.Fprintln(log, time.Now().UTC().Format(time.RFC3339Nano), "the supervisor starts it")
 	cmd := exec.Command(d.argv[0], d.argv[1:]...)
-	cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
+	cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1 atexit_sleep_ms=0")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a share of the processors of its own
 	if err := cmd.Start(); err != nil {

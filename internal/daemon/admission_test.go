@@ -12,6 +12,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/daemon"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -93,6 +94,7 @@ func sleeps(t *testing.T, clock, uptime time.Duration) {
 
 // TestAHostWithTooManyVMsForOneRecordSaysSo, and what to do, where it tells what it has.
 func TestAHostWithTooManyVMsForOneRecordSaysSo(t *testing.T) {
+	testutil.Sample(t, 3)
 	records, h := open(t), newHost()
 	gate, err := daemon.Remember(t.Context(), records, "", "agent/n1")
 	if err != nil {

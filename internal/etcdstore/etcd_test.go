@@ -15,6 +15,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/etcdstore"
 	"github.com/godwit-vm/godwit/internal/etcdtest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -101,6 +102,7 @@ func TestConformance(t *testing.T) {
 // TestEtcdTakesWhatFits: a record of the largest size that godwit stores is no larger than etcd's
 // default limit for a request, with everything else that is in it.
 func TestEtcdTakesWhatFits(t *testing.T) {
+	testutil.Sample(t, 3)
 	s := open(t, etcdtest.Start(t, 1), "/large")
 	chance := rand.New(rand.NewPCG(1, 1))
 	holdings := make([]store.Holding, 16_000)

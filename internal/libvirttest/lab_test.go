@@ -15,6 +15,7 @@ import (
 
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/libvirttest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 const (
@@ -83,6 +84,7 @@ func mounts(t *testing.T) string {
 }
 
 func TestAGuestMovesThereAndBack(t *testing.T) {
+	testutil.Sample(t, 3)
 	for _, a := range []string{"qemu", "kvm"} {
 		t.Run(a, func(t *testing.T) {
 			if a == "kvm" {
@@ -115,6 +117,7 @@ func TestAGuestMovesThereAndBack(t *testing.T) {
 }
 
 func TestVerifySeesDamage(t *testing.T) {
+	testutil.Sample(t, 3)
 	l := shared(t)
 	d := newDomain(t, l, "web", "qemu")
 	d.start(t, l, hosta)
@@ -133,6 +136,7 @@ func TestVerifySeesDamage(t *testing.T) {
 }
 
 func TestAnEncryptedMove(t *testing.T) {
+	testutil.Sample(t, 3)
 	l := libvirttest.Shared(t, libvirttest.Options{TLS: true})
 	d := newDomain(t, l, "web", "qemu")
 	pulse := d.start(t, l, hosta)
@@ -144,6 +148,7 @@ func TestAnEncryptedMove(t *testing.T) {
 }
 
 func TestADaemonDiesAndTheGuestRunsOn(t *testing.T) {
+	testutil.Sample(t, 3)
 	l := shared(t)
 	d := newDomain(t, l, "web", "qemu")
 	pulse := d.start(t, l, hosta)
@@ -186,6 +191,7 @@ func TestADaemonDiesAndTheGuestRunsOn(t *testing.T) {
 }
 
 func TestAHostLosesItsPower(t *testing.T) {
+	testutil.Sample(t, 3)
 	l := shared(t)
 	d, kept := newDomain(t, l, "web", "qemu"), newDomain(t, l, "kept", "qemu")
 	virsh(t, l, hosta, "define", kept.xml(t))
@@ -235,6 +241,7 @@ func TestAHostLosesItsPower(t *testing.T) {
 }
 
 func TestCleanMakesALabLikeNew(t *testing.T) {
+	testutil.Sample(t, 3)
 	harms := []struct {
 		name string
 		harm func(*testing.T, *libvirttest.Lab)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/godwit-vm/godwit/internal/libvirttest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // within does something in the network of a host. Sockets that it makes stay there.
@@ -112,6 +113,7 @@ func hears(t *testing.T, conn net.Conn, want string) {
 }
 
 func TestACutLinkIsSilentAndConnectionsGoOn(t *testing.T) {
+	testutil.Sample(t, 3)
 	l := shared(t)
 	near, far := connection(t, l)
 	if _, err := near.Write([]byte("hello")); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/qemu"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // odd is a VM with everything that may be odd.
@@ -143,6 +144,7 @@ func checkRest(m *machineUnderTest, vm hypervisor.VM, s qemu.Settings) {
 // TestAMachineMovesWithADiskThatWasPluggedInLater: a disk is plugged into the
 // source, another unplugged, and the target is started with what is left.
 func TestAMachineMovesWithADiskThatWasPluggedInLater(t *testing.T) {
+	testutil.Sample(t, 3)
 	withAccelerators(t, func(t *testing.T, f qemu.Features, s qemu.Settings) {
 		for _, capability := range []string{"events", "postcopy-ram", "multifd"} {
 			for _, machineType := range []string{"q35", "pc"} {

@@ -80,7 +80,7 @@ func TestDocumentIsInThePage(t *testing.T) {
 // TestPage shows pages in a real browser.
 func TestPage(t *testing.T) {
 	b := testutil.StartBrowser(t)
-	for _, test := range []struct {
+	for i, test := range []struct {
 		name string
 		do   func(*testing.T, func(*sweep.ReportDocument, screen) *tab)
 	}{
@@ -98,6 +98,9 @@ func TestPage(t *testing.T) {
 		{"what is too large says so", largeSaysSo},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			if i > 0 {
+				testutil.Sample(t, 2)
+			}
 			test.do(t, func(d *sweep.ReportDocument, s screen) *tab { return open(t, b, d, s) })
 		})
 	}

@@ -34,7 +34,7 @@ type selection struct {
 var limits = map[string]time.Duration{"default": 20 * time.Minute, "again": 40 * time.Minute, "long": 40 * time.Minute}
 
 // test builds the tests of some packages, and runs them as go test does: each in its own folder, and as
-// many at once as there are processors.
+// many at once as there are processors, and one more of those that mostly wait.
 func (s *suite) test(ctx context.Context, r selection, paths []string) (bool, error) {
 	ready, ok, built := make(chan program), true, error(nil)
 	go func() {
@@ -48,7 +48,11 @@ func (s *suite) test(ctx context.Context, r selection, paths []string) (bool, er
 	var all sync.WaitGroup
 	var ran error
 	failed := false
-	for range runtime.NumCPU() {
+	workers := runtime.NumCPU()
+	if r.kind == real && r.tier == "default" {
+		workers++
+	}
+	for range workers {
 		all.Go(func() {
 			for p := range ready {
 				fine, err := s.execute(ctx, r, p)
@@ -196,9 +200,10 @@ var converter = func() func(context.Context) (string, error) {
 	}
 }()
 
-// environment is that of the tests of a run.
+// environment is that of the tests of a run. A process with the race detector sleeps for a second when it
+// ends, unless it is told not to: the scripts start hundreds of them.
 func (r selection) environment() []string {
-	env := os.Environ()
+	env := append(os.Environ(), "GORACE=atexit_sleep_ms=0")
 	switch {
 	case r.tier == "long":
 		return append(env, "GODWIT_LONG=1")

@@ -17,12 +17,8 @@ const slowest = 10
 
 // summary prints what ran, what was skipped and why, and how long it took.
 func (s *suite) summary(w io.Writer, stages []result, took time.Duration) {
-	fmt.Fprintf(w, "\nthe %d slowest packages: seconds, and of the processors\n", slowest)
-	names := sorted(s.took)
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(s.took[b], s.took[a]) })
-	for _, name := range names[:min(slowest, len(names))] {
-		fmt.Fprintf(w, "  %7.1f s %7.1f s  %s\n", s.took[name].Seconds(), s.cpu[name].Seconds(), name)
-	}
+	s.most(w, fmt.Sprintf("the %d slowest packages: seconds, and of the processors", slowest), s.took)
+	s.most(w, fmt.Sprintf("the %d that use the processors most", slowest), s.cpu)
 	all := time.Duration(0)
 	for _, used := range s.cpu {
 		all += used
@@ -45,6 +41,16 @@ func (s *suite) summary(w io.Writer, stages []result, took time.Duration) {
 		fmt.Fprintf(w, "FAILED: %s\n", key)
 	}
 	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", s.passed, len(s.failed), skips)
+}
+
+// most lists the packages that come first by some measure.
+func (s *suite) most(w io.Writer, title string, by map[string]time.Duration) {
+	fmt.Fprintf(w, "\n%s\n", title)
+	names := sorted(by)
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(by[b], by[a]) })
+	for _, name := range names[:min(slowest, len(names))] {
+		fmt.Fprintf(w, "  %7.1f s %7.1f s  %s\n", s.took[name].Seconds(), s.cpu[name].Seconds(), name)
+	}
 }
 
 // table prints the stages, and how long they took together.

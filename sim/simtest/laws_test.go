@@ -161,6 +161,7 @@ events:
 // A world whose events never end, although time passes, would be played for thirty days of
 // virtual time: hours by the clock on the wall.
 func TestATestThatCannotEndSaysSoWithinItsBudget(t *testing.T) {
+	testutil.Unraced(t)
 	r, began := &recorder{name: "TestMine"}, time.Now()
 	busy := simtest.Configure(func(c *sim.Config) { c.Quiet = 1000 * time.Hour })
 	simtest.Check(r, simtest.Calm(), wakes(time.Millisecond), busy,
