@@ -26,6 +26,9 @@ it starts anything (exit status 4). If the old agent is gone for good, use godwi
 The leading controller must admit the agent before it acts: until then it starts, stops and removes
 nothing, VMs keep running, and godwit host list prints the reason.
 
+With --store tls://HOST:PORT,… it reaches the store through controllers that serve it (--store-listen),
+with the certificates in --tls-dir, which must be those of its host, and needs no rights in etcd.
+
 On SIGTERM or SIGINT it finishes current work and exits; a second signal exits immediately. It may
 be killed at any time: the VMs keep running. On SIGHUP it reopens its audit log.`
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -230,4 +231,15 @@ func busy(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Defer(func() { l.Close() })
 	ts.Setenv(args[0], l.Addr().String())
+}
+
+// loopback VARIABLE is an address of this machine that no other script has.
+func loopback(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: loopback VARIABLE")
+	}
+	b := make([]byte, 3)
+	_, err := rand.Read(b)
+	ts.Check(err)
+	ts.Setenv(args[0], net.IPv4(127, 1+b[0]%254, b[1], 1+b[2]%254).String())
 }

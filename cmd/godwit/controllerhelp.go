@@ -5,6 +5,11 @@ fences and fails over hosts without heartbeats. With bolt:PATH it opens the file
 socket to the agents and operators of this machine; with etcd://… several controllers may run, of
 which one is the leader.
 
+With --store-listen and --tls-dir every controller also serves the store over TLS, to agents and people
+with certificates of the same authority (--store tls://HOST:PORT). An agent may change only what belongs
+to the host that its certificate names (godwit pki issue HOST); people have the roles that --viewers,
+--operators and --admins give to the names in theirs.
+
 On SIGTERM or SIGINT it finishes current work and exits; a second signal exits immediately. It may
 be killed at any time. On SIGHUP it reopens its audit log.
 

@@ -90,7 +90,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits,
 			"holds": holds, "until": until, "rom": rom, "noqemu": noQEMU, "qemus": countQEMUs,
 			"adopt-keep": adoptKeep, "until-alarm": untilAlarm,
-			"kill-qemu": killQEMU, "endqemu": endQEMU, "get": get, "busy": busy,
+			"kill-qemu": killQEMU, "endqemu": endQEMU, "get": get, "busy": busy, "loopback": loopback,
 			"journal": journal, "witness": startWitness, "once": once, "twice": twice, "alone": alone, "pages": pages},
 		Condition: func(name string) (bool, error) {
 			if name == "mounts" {

@@ -140,6 +140,9 @@ func (l *tlsListener) meet(raw net.Conn, place string) {
 	l.mu.Unlock()
 	if err != nil {
 		_ = raw.Close()
+		if l.ctx.Err() != nil {
+			return
+		}
 		l.refused(raw.RemoteAddr().String(), err)
 		return
 	}
