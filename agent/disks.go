@@ -13,6 +13,10 @@ import (
 // keeps none of the others, and is tried again. It returns the VM as it is stored then.
 func (a *Agent) changeDisks(ctx context.Context, v *store.VM, d hypervisor.Domain, now time.Time) (
 	*store.VM, error) {
+	v, err := a.moveDisk(ctx, v, d, now)
+	if err != nil || v.MovesDisk() {
+		return v, err
+	}
 	switch d.State {
 	case hypervisor.Running, hypervisor.Paused, hypervisor.Shutoff, hypervisor.Absent:
 	default:
@@ -23,7 +27,7 @@ func (a *Agent) changeDisks(ctx context.Context, v *store.VM, d hypervisor.Domai
 		return v, nil
 	}
 	for i := 0; i < len(v.DiskChanges); {
-		if v.Void(i) {
+		if v.Void(i) || v.DiskChanges[i].Move != nil {
 			i++
 			continue
 		}

@@ -120,7 +120,7 @@ type refusedSize struct {
 // the source has. It returns the VM as it is then.
 func (a *Agent) resizeLive(ctx context.Context, v *store.VM, d hypervisor.Domain, now time.Time) (
 	*store.VM, hypervisor.Domain, string, error) {
-	if next, no := v.Grows(d.VM); no != nil || next.Equal(d.VM) {
+	if next, no := v.Grows(d.VM); no != nil || next.Equal(d.VM) || v.MovesDisk() {
 		return v, d, "", nil
 	}
 	host, err := a.hv.Host(ctx)

@@ -17,7 +17,7 @@ func (a *Agent) snapshots(ctx context.Context, v *store.VM, d hypervisor.Domain,
 	}
 	calm := v.Operation == store.Nothing || v.Operation == store.Snapshotting
 	steady := d.State == hypervisor.Running || d.State == hypervisor.Paused || rests(d.State)
-	if !calm || !steady {
+	if !calm || !steady || v.MovesDisk() {
 		a.queue.At(v.Key(), now.Add(a.config.Poll))
 		return v, nil
 	}

@@ -120,6 +120,8 @@ func unsendable(v *store.VM) string {
 		return "one of its disks is being attached or detached"
 	case v.Operation == store.Snapshotting:
 		return "a snapshot of one of its disks is being changed"
+	case v.MovesDisk():
+		return "one of its disks is on its way to another image"
 	case v.Operation == store.Renaming:
 		return "it gets another name"
 	}

@@ -187,7 +187,7 @@ func (v *VM) Start() {
 // be resized, its disks change, or it gets another name. It cannot migrate until that is over.
 func (v *VM) Between() bool {
 	return v.Operation == Starting || v.Operation == Stopping || v.Operation == Resizing ||
-		v.Operation == Plugging || v.Operation == Snapshotting || v.Operation == Renaming
+		v.Operation == Plugging || v.Operation == Snapshotting || v.Operation == Renaming || v.MovesDisk()
 }
 
 // Stands reports whether the guest of the VM is paused, as its operator wants it, by the word of its

@@ -55,6 +55,10 @@ var advice = []struct{ text, test, why string }{
 	{text: "it is not stopped: godwit vm stop it first", test: "vm-life.txtar"},
 	{text: "delete it with godwit vm snapshot delete first", why: "the migration is refused before it begins, and " +
 		"the VM runs on where it is (agent TestSnapshot tests, vm-life.txtar deletes one)"},
+	{text: "is there already: move it away, or choose another path", test: "hypervisor/qmp.TestADiskThatDoesNotMove"},
+	{text: "which would not be copied: delete it first", test: "hypervisor/qmp.TestADiskMovesWhileItsGuestWrites"},
+	{text: "would not move with it: godwit vm snapshot delete it first", why: "the request is refused before it is stored, and " +
+		"changes nothing (vm-life.txtar asks for it, and deletes the snapshot)"},
 	{text: "delete it first, or choose another name", test: "advice.txtar"},
 	{text: "is no file: move it away", test: "advice.txtar"},
 	{text: "shut its guest down on %s if it is not needed", why: "agents report only copies whose VM has a record, so that no VM of a test brings it up; " +

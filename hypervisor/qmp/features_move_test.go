@@ -93,6 +93,8 @@ func TestADiskMovesWhileItsGuestWrites(t *testing.T) {
 				l.refuses("n1", vm.ID, begin, hypervisor.Conflict, "snapshot a")
 				l.do("n1", vm.ID, hypervisor.DeleteSnapshot{Disk: "data", Name: "a"})
 			}
+			l.do("n1", vm.ID, begin, hypervisor.EndDiskMove{Disk: "data", On: second})
+			l.eventually("it has ended", func() bool { return l.domain("n1", vm.ID).Moving == nil })
 			l.do("n1", vm.ID, hypervisor.Kill{})
 			holds(t, second, format, contents)
 			names, err := os.ReadDir(dir)

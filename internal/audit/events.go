@@ -132,6 +132,8 @@ func (c *chronicle) vm(was, now *store.VM, at time.Time) {
 	}
 	for _, disk := range now.DiskChanges[min(len(was.DiskChanges), len(now.DiskChanges)):] {
 		switch {
+		case disk.Move != nil:
+			c.at(at, "move-disk %s %s path=%s", id, disk.Move.Disk, disk.Move.To)
 		case disk.Attach == nil:
 			c.at(at, "detach-disk %s %s", id, disk.Detach)
 		case !disk.Attach.Local():

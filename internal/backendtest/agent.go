@@ -54,7 +54,8 @@ var actions = func() map[string]reflect.Type {
 	all := map[string]reflect.Type{}
 	for _, a := range []any{hypervisor.Start{}, hypervisor.Kill{}, hypervisor.Pause{},
 		hypervisor.Forget{}, hypervisor.Discard{}, hypervisor.Resume{}, hypervisor.Activate{},
-		hypervisor.Abandon{}, hypervisor.Release{}, hypervisor.Cancel{}, hypervisor.Resize{}} {
+		hypervisor.Abandon{}, hypervisor.Release{}, hypervisor.Cancel{}, hypervisor.Resize{},
+		hypervisor.MoveDisk{}, hypervisor.SwitchDisk{}, hypervisor.EndDiskMove{}} {
 		all[fmt.Sprintf("%T", a)] = reflect.TypeOf(a)
 	}
 	return all

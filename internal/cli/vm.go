@@ -31,7 +31,7 @@ func vmCommand() *cobra.Command {
 	c.AddCommand(vmAddCommand(&f), vmListCommand(&f), vmShowCommand(&f), vmResizeCommand(&f),
 		vmStopCommand(&f), vmDeleteCommand(&f), vmReleaseCommand(&f),
 		vmVerb(&f, "start", "Start a VM", (*client.Client).StartVM),
-		vmAttachCommand(&f), vmDetachCommand(&f), vmSnapshotCommand(&f), vmConsoleCommand(&f), vmRenameCommand(&f),
+		vmAttachCommand(&f), vmDetachCommand(&f), vmMoveDiskCommand(&f), vmSnapshotCommand(&f), vmConsoleCommand(&f), vmRenameCommand(&f),
 		vmVerb(&f, "pause", "Pause a VM's guest, which keeps its memory", (*client.Client).PauseVM),
 		vmVerb(&f, "resume", "Resume a VM's guest that was paused", (*client.Client).ResumeVM),
 		vmVerb(&f, "reboot", "Reboot a VM's guest", (*client.Client).RebootVM),

@@ -260,6 +260,18 @@ func attachDisk(disk hypervisor.Disk) func(context.Context, *client.Client) erro
 	}
 }
 
+// withDisk gives a VM the disk "data".
+func withDisk(v *store.VM) {
+	v.VM = v.VM.WithDisks([]hypervisor.Disk{{Name: "data", Path: "/old"}})
+}
+
+func relocate(disk, to string) func(context.Context, *client.Client) error {
+	return func(ctx context.Context, d *client.Client) error {
+		_, err := d.MoveDisk(ctx, "default/web", store.DiskMove{Disk: disk, To: to})
+		return err
+	}
+}
+
 // refusals are what makes no sense.
 var refusals = []refusal{
 	{"to where it is", nil, move(client.Move{Target: "n1"}), "it is on n1 already"},
@@ -318,6 +330,28 @@ var refusals = []refusal{
 		_, err := d.DetachDisk(ctx, "default/web", "data")
 		return err
 	}, `there is no disk "data"`},
+	{"move a disk that it does not have", nil, relocate("data", "/new"), `there is no disk "data"`},
+	{"move a disk to no path", withDisk, relocate("data", "new"), "is not the absolute path of a file"},
+	{"move a disk to another one", withDisk, relocate("data", "/old"), "disk data is there already"},
+	{"move a disk twice", func(v *store.VM) {
+		withDisk(v)
+		v.DiskChanges = []store.DiskChange{{Move: &store.DiskMove{Disk: "data", To: "/first"}}}
+	}, relocate("data", "/new"), "it is to move disk data to /first already"},
+	{"move a disk with a snapshot", func(v *store.VM) {
+		withDisk(v)
+		v.Snapshots = []store.Snapshot{{Disk: "data", Name: "a"}}
+	}, relocate("data", "/new"), "its snapshot a would not move with it"},
+	{"cancel the move of a disk that stays", withDisk, func(ctx context.Context, d *client.Client) error {
+		_, err := d.CancelDiskMove(ctx, "default/web", "data")
+		return err
+	}, "it does not move"},
+	{"cancel the move of a disk that has moved", func(v *store.VM) {
+		withDisk(v)
+		v.DiskChanges = []store.DiskChange{{Move: &store.DiskMove{Disk: "data", To: "/new", Begun: true, Switched: true}}}
+	}, func(ctx context.Context, d *client.Client) error {
+		_, err := d.CancelDiskMove(ctx, "default/web", "data")
+		return err
+	}, "the VM is on its new image already"},
 	{"reboot what is paused", func(v *store.VM) { v.Pause = true },
 		func(ctx context.Context, d *client.Client) error {
 			_, err := d.RebootVM(ctx, "default/web")

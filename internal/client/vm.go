@@ -190,6 +190,65 @@ func (d *Client) DetachDisk(ctx context.Context, id hypervisor.VMID, name string
 	})
 }
 
+// MoveDisk moves the image of a disk to another path of the VM's host, while the VM runs. With keep, the
+// old image stays. A VM that is being migrated has it moved when the migration has ended.
+func (d *Client) MoveDisk(ctx context.Context, id hypervisor.VMID, move store.DiskMove) (*store.VM, error) {
+	what := "move disk " + move.Disk + " of vm " + string(id)
+	if !path.IsAbs(move.To) || path.Clean(move.To) != move.To {
+		return nil, refuse(what, "%.100q is not the absolute path of a file", move.To)
+	}
+	return d.changeVM(ctx, id, "move disk "+move.Disk+" to "+move.To, func(v *store.VM) error {
+		i := slices.IndexFunc(v.WantedDisks(), func(disk hypervisor.Disk) bool { return disk.Name == move.Disk })
+		if i < 0 {
+			return unknownDisk(move.Disk, v.WantedDisks())
+		}
+		if has := v.WantedDisks()[i]; has.ReadOnly {
+			return refuse(what, "it is read only: attach a copy of it instead")
+		}
+		for _, c := range v.DiskChanges {
+			switch {
+			case c.Move == nil || c.Move.Disk != move.Disk:
+			case c.Move.To == move.To && !c.Move.Cancel:
+				return nil
+			default:
+				return refuse(what, "it is to %s already: wait, or godwit vm move-disk --cancel", c.Words())
+			}
+		}
+		for _, disk := range v.WantedDisks() {
+			if disk.Path == move.To {
+				return refuse(what, "disk %s is there already", disk.Name)
+			}
+		}
+		for _, s := range v.Snapshots {
+			if s.Disk == move.Disk {
+				return refuse(what, "its snapshot %s would not move with it: godwit vm snapshot delete it first", s.Name)
+			}
+		}
+		v.DiskChanges = append(slices.Clip(v.DiskChanges), store.DiskChange{Move: &move, By: d.By})
+		return nil
+	})
+}
+
+// CancelDiskMove takes back that a disk moves. It is refused when the VM has gone over to the new image.
+func (d *Client) CancelDiskMove(ctx context.Context, id hypervisor.VMID, disk string) (*store.VM, error) {
+	return d.changeVM(ctx, id, "cancel the move of disk "+disk, func(v *store.VM) error {
+		what := "cancel the move of disk " + disk + " of vm " + string(id)
+		i := slices.IndexFunc(v.DiskChanges, func(c store.DiskChange) bool { return c.Move != nil && c.Move.Disk == disk })
+		switch {
+		case i < 0:
+			return refuse(what, "it does not move")
+		case v.DiskChanges[i].Move.Switched:
+			return refuse(what, "the VM is on its new image already: move it back instead")
+		case !v.DiskChanges[i].Move.Begun:
+			v.DiskChanges = slices.Delete(slices.Clone(v.DiskChanges), i, i+1)
+			return nil
+		}
+		v.ChangeMove(i, func(m *store.DiskMove) { m.Cancel = true })
+		v.DiskChanges[i].By = d.By
+		return nil
+	})
+}
+
 // unknownDisk returns the error for a name that is none of some disks.
 func unknownDisk(name string, disks []hypervisor.Disk) error {
 	var known []string

@@ -12,7 +12,7 @@ type bad struct{ text, want string }
 
 const methods = "Host, Domains, Domain, Receive, Migrate, Progress, Adjust, Do, Start, Stop, " +
 	"Kill, Reboot, Pause, Unpause, Activate, Discard, Resume, Abandon, Release, Resize, " +
-	"Forget, AttachDisk, DetachDisk, Cancel, " +
+	"Forget, AttachDisk, DetachDisk, MoveDisk, SwitchDisk, EndDiskMove, Cancel, " +
 	"StartPostCopy, PauseGuest, SetDowntime, SetBandwidth"
 
 // badVerbs has a mistake for every verb.
@@ -46,6 +46,7 @@ var badVerbs = []bad{
 	{"attach-disk web-1 data", `a disk has a name of lower-case letters, digits and -, and a path: write attach-disk VM data path=/nfs/data`},
 	{"attach-disk web-1 Data path=/nfs/data", `a disk has a name of lower-case letters, digits and -, and a path: write attach-disk VM data path=/nfs/data`},
 	{"detach-disk web-1", `a disk is missing`},
+	{"move-disk web-1 data path=here", `a disk moves to an absolute path: write move-disk VM data path=/nfs/data`},
 	{"resize web-1", `a VM has memory and CPUs: write memory=, cpus= or both, above zero`},
 	{"resize web-1 cpus=0", `a VM has memory and CPUs: write memory=, cpus= or both, above zero`},
 	{"resize web-1 cpus=-1", `cpus=: "-1" is no count`},

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,6 +58,7 @@ var verbs = []verb{
 			v.DiskChanges = append(slices.Clip(v.DiskChanges), store.DiskChange{Detach: disk})
 		}}
 	}},
+	{"move-disk VM DISK path=PATH", readMoveDisk},
 	{"resize VM [memory=SIZE] [cpus=N]", readResize},
 	{"hold VM backup|utility|hotplug|cpu|memory", func(w *words) sim.Event {
 		return readHold(w, true)
@@ -255,6 +257,16 @@ func readAttachDisk(w *words) sim.Event {
 	}}
 }
 
+func readMoveDisk(w *words) sim.Event {
+	vm, move := w.vm(), store.DiskMove{Disk: w.next("a disk"), To: w.value("path")}
+	if !path.IsAbs(move.To) {
+		w.fail("a disk moves to an absolute path: write move-disk VM data path=/nfs/data")
+	}
+	return sim.Change{VM: vm, What: "move disk " + move.Disk, How: func(v *store.VM) {
+		v.DiskChanges = append(slices.Clip(v.DiskChanges), store.DiskChange{Move: &move})
+	}}
+}
+
 func readHold(w *words, on bool) sim.Event {
 	vm, what := w.vm(), w.next("what holds the VM")
 	fields := map[string]func(*store.Blockers) *bool{
@@ -331,7 +343,8 @@ func readMute(w *words) sim.Event {
 // adjustments by their own names.
 var methods = []string{"Host", "Domains", "Domain", "Receive", "Migrate", "Progress", "Adjust",
 	"Do", "Start", "Stop", "Kill", "Reboot", "Pause", "Unpause", "Activate", "Discard", "Resume",
-	"Abandon", "Release", "Resize", "Forget", "AttachDisk", "DetachDisk", "Cancel", "StartPostCopy", "PauseGuest",
+	"Abandon", "Release", "Resize", "Forget", "AttachDisk", "DetachDisk",
+	"MoveDisk", "SwitchDisk", "EndDiskMove", "Cancel", "StartPostCopy", "PauseGuest",
 	"SetDowntime", "SetBandwidth"}
 
 func readBreak(w *words) sim.Event {

@@ -78,6 +78,7 @@ var operators = []good{
 		sim.Change{VM: web, What: "resize to 8GiB with 4 CPUs"}},
 	{"attach-disk web-1 data path=/nfs/data", sim.Change{VM: web, What: "attach disk data"}},
 	{"detach-disk web-1 data", sim.Change{VM: web, What: "detach disk data"}},
+	{"move-disk web-1 data path=/nfs/data", sim.Change{VM: web, What: "move disk data"}},
 	{"hold web-1 backup", sim.Change{VM: web, What: "held by backup"}},
 	{"unhold web-1 memory", sim.Change{VM: web, What: "no longer held by memory"}},
 	{"detach web-1",
