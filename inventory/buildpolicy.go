@@ -44,7 +44,7 @@ type OptionsSpec struct {
 
 // A PolicySpec is a migration policy, with KubeVirt's field names.
 type PolicySpec struct {
-	Name         string            `yaml:"name"`
+	Name         string            `yaml:"name"` // the policy's name; where two fit a VM alike, the first by name applies
 	Selectors    *SelectorsSpec    `yaml:"selectors,omitempty"`
 	Experimental *ExperimentalSpec `yaml:"experimental,omitempty"`
 	OptionsSpec  `yaml:",inline"`
@@ -52,13 +52,13 @@ type PolicySpec struct {
 
 // SelectorsSpec say which VMs a policy is for.
 type SelectorsSpec struct {
-	VM        placement.Labels `yaml:"virtualMachineInstanceSelector,omitempty"`
-	Namespace placement.Labels `yaml:"namespaceSelector,omitempty"`
+	VM        placement.Labels `yaml:"virtualMachineInstanceSelector,omitempty"` // labels that the VM has to have
+	Namespace placement.Labels `yaml:"namespaceSelector,omitempty"`              // labels that its namespace has to have
 }
 
 // ExperimentalSpec is what only policies can set.
 type ExperimentalSpec struct {
-	Compression    *string             `yaml:"compression,omitempty"`
+	Compression    *string             `yaml:"compression,omitempty"` // of memory on the wire: none (default) or zstd
 	StallDetector  *StallDetectorSpec  `yaml:"stallDetector,omitempty"`
 	DowntimeTuning *DowntimeTuningSpec `yaml:"downtimeTuning,omitempty"`
 }

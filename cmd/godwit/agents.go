@@ -15,8 +15,7 @@ import (
 	"github.com/godwit-vm/godwit/inventory"
 )
 
-// locksVariable names the directory of locks for tests, and for systems without /run.
-const locksVariable = "GODWIT_LOCKS"
+const locksVariable = "GODWIT_LOCKS" // The directory of the locks of agents, where --locks is not given.
 
 const agentHelp = `Run the agent of one host: it starts, stops and migrates its VMs and sends heartbeats.
 The host is added when its agent first starts, and its name then belongs to that agent's directory

@@ -23,6 +23,8 @@ import (
 	"github.com/godwit-vm/godwit/inventory"
 )
 
+const stateVariable = "STATE_DIRECTORY" // The private directory that systemd gives a controller, where --dir is not given.
+
 // daemonFlags are what the daemons have in common.
 type daemonFlags struct {
 	cli.StoreFlags
@@ -179,8 +181,8 @@ func controllerCommand() *cobra.Command {
 	groups.add(flags)
 	c.PersistentFlags().Lookup("tls-dir").Usage = "`DIR` with ca-cert.pem, server-cert.pem and server-key.pem to " +
 		"serve\nthe store with"
-	flags.StringVar(&dir, "dir", os.Getenv("STATE_DIRECTORY"), "private `DIR` for the newest revision "+
-		"seen of etcd;\ndefault: $STATE_DIRECTORY; of bolt's file: PATH.seen")
+	flags.StringVar(&dir, "dir", os.Getenv(stateVariable), "private `DIR` for the newest revision "+
+		"seen of etcd;\ndefault: $"+stateVariable+"; of bolt's file: PATH.seen")
 	flags.StringVar(&fencing, "fencing", "", "`FILE` with the fencing devices")
 	flags.StringVar(&conf, "config", "", "`FILE` with limits, policies, timeouts, quotas")
 	flags.DurationVar(&d.Patience, "lease-duration", 0, "take over after this `TIME` without a leader "+

@@ -22,11 +22,12 @@ import (
 
 // The exit statuses.
 const (
-	exitViolated    = 1 // an invariant did not hold
-	exitBadInput    = 2
-	exitNoTarget    = 3   // no host takes the VM, or what the command waited for did not happen
-	exitTwo         = 4   // another agent has the host's name, or a VM runs twice
-	exitInterrupted = 130 // 128 + SIGINT, as shells say it
+	exitDone        = 0   // The command has done what was asked.
+	exitViolated    = 1   // An invariant did not hold, or a replay differs from its log.
+	exitBadInput    = 2   // An argument, a file or the store cannot be used, or an error has no status of its own.
+	exitNoTarget    = 3   // No host takes the VM, or what the command waited for did not happen.
+	exitTwo         = 4   // There is an alarm: another agent has the host's name, a VM runs twice, or the store is in doubt.
+	exitInterrupted = 130 // The command was interrupted (128 + SIGINT).
 )
 
 // isDaemon marks the commands that run until a signal ends them.
@@ -43,8 +44,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:]))
 }
 
-// run executes a command line and returns the exit status.
-func run(ctx context.Context, args []string) int {
+// rootCommand returns the command with all that are below it.
+func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "godwit",
 		Short:         "Live migration and host evacuation of virtual machines",
@@ -63,6 +64,12 @@ func run(ctx context.Context, args []string) int {
 	root.AddCommand(cli.ReplayCommand(), cli.VersionCommand(), cli.ManCommand(),
 		cli.DoctorCommand(), cli.PKICommand(), cli.EtcdCommand())
 	cli.ExplainUsage(root)
+	return root
+}
+
+// run executes a command line and returns the exit status.
+func run(ctx context.Context, args []string) int {
+	root := rootCommand()
 	root.SetArgs(args)
 	ended := make(chan struct{})
 	defer close(ended)
@@ -95,7 +102,7 @@ func cutOff(ended <-chan struct{}) {
 func exitStatus(err error) int {
 	switch {
 	case err == nil:
-		return 0
+		return exitDone
 	case errors.Is(err, cli.ErrSweepViolated), errors.Is(err, cli.ErrViolated),
 		errors.Is(err, cli.ErrDiffers):
 		return exitViolated

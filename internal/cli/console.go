@@ -43,8 +43,7 @@ func vmConsoleCommand(f *deskFlags) *cobra.Command {
 	return c
 }
 
-// locksVariable names the directory of the locks of agents.
-const locksVariable = "GODWIT_LOCKS"
+const locksVariable = "GODWIT_LOCKS" // The directory of the locks of agents, where --locks is not given.
 
 // hostOf returns the host of a VM.
 func hostOf(ctx context.Context, d *desk, id vmid) (hypervisor.HostName, error) {

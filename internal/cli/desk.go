@@ -19,8 +19,8 @@ import (
 
 // These environment variables replace --store and, for a store that controllers serve, --tls-dir.
 const (
-	storeVariable = "GODWIT_STORE"
-	tlsVariable   = "GODWIT_TLS_DIR"
+	storeVariable = "GODWIT_STORE"   // The store, where --store is not given.
+	tlsVariable   = "GODWIT_TLS_DIR" // The directory of certificates for a store over TLS, where --tls-dir is not given.
 )
 
 // patience is how long a command waits for the store.

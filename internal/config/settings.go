@@ -18,24 +18,26 @@ import (
 
 // File is the file. Durations, amounts and speeds are texts with units.
 type File struct {
-	Config           inventory.ConfigSpec        `yaml:"config,omitempty"`
-	Policies         []inventory.PolicySpec      `yaml:"policies,omitempty"`
-	EvictionStrategy string                      `yaml:"evictionStrategy,omitempty"`
-	Namespaces       map[string]placement.Labels `yaml:"namespaces,omitempty"`
-	Failover         Failover                    `yaml:"failover,omitempty"`
-	Control          `yaml:",inline"`
+	Config   inventory.ConfigSpec   `yaml:"config,omitempty"`
+	Policies []inventory.PolicySpec `yaml:"policies,omitempty"`
+	// EvictionStrategy is that of VMs without one: LiveMigrate (default; None with compatible: true),
+	// LiveMigrateIfPossible, External or None.
+	EvictionStrategy string `yaml:"evictionStrategy,omitempty"`
+	// Namespaces are the labels of namespaces, by name.
+	Namespaces map[string]placement.Labels `yaml:"namespaces,omitempty"`
+	Failover   Failover                    `yaml:"failover,omitempty"`
+	Control    `yaml:",inline"`
 }
 
 // Control is how a controller decides, beside the configuration that has KubeVirt's names. A
 // scenario and a controller's file both have it.
 type Control struct {
-	Limits     Limits     `yaml:"limits,omitempty"`
-	Evacuation Evacuation `yaml:"evacuation,omitempty"`
-	// Mode and Order are those of Evacuation, written without it.
-	Mode        string           `yaml:"mode,omitempty"`
-	Order       string           `yaml:"order,omitempty"`
-	OnUnmovable string           `yaml:"onUnmovable,omitempty"` // as in Evacuation, like Grace
-	Grace       string           `yaml:"grace,omitempty"`
+	Limits      Limits           `yaml:"limits,omitempty"`
+	Evacuation  Evacuation       `yaml:"evacuation,omitempty"`
+	Mode        string           `yaml:"mode,omitempty"`        // evacuation.mode, written shorter
+	Order       string           `yaml:"order,omitempty"`       // evacuation.order, written shorter
+	OnUnmovable string           `yaml:"onUnmovable,omitempty"` // evacuation.onUnmovable, written shorter
+	Grace       string           `yaml:"grace,omitempty"`       // evacuation.grace, written shorter
 	Timeouts    Timeouts         `yaml:"timeouts,omitempty"`
 	Backoff     Backoff          `yaml:"backoff,omitempty"`
 	AvoidFor    string           `yaml:"avoidFor,omitempty"`
@@ -82,15 +84,15 @@ type Timeouts struct {
 
 // Backoff is how long failed migrations wait.
 type Backoff struct {
-	Base string `yaml:"base,omitempty"`
-	Cap  string `yaml:"cap,omitempty"`
+	Base string `yaml:"base,omitempty"` // after the first failure in a row; it doubles with each; default: 20s
+	Cap  string `yaml:"cap,omitempty"`  // the longest; default: 320s
 }
 
 // Quota bounds what the VMs of a tenant hold together; what is not said is not bounded.
 type Quota struct {
-	Memory string `yaml:"memory,omitempty"`
-	CPUs   *int   `yaml:"cpus,omitempty"`
-	Disk   string `yaml:"disk,omitempty"`
+	Memory string `yaml:"memory,omitempty"` // the memory of all its VMs
+	CPUs   *int   `yaml:"cpus,omitempty"`   // their CPUs
+	Disk   string `yaml:"disk,omitempty"`   // the disks that are on their hosts
 }
 
 // Settings are what the file says.

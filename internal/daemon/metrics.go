@@ -38,6 +38,19 @@ func NewMetrics(more ...prometheus.Collector) *Metrics {
 	return s
 }
 
+// DescribeMetrics shows the collectors of all that daemons measure, and which daemons: controllers, agents, or
+// both. It leaves out what the Go runtime and the process measure of themselves.
+func DescribeMetrics(show func(daemons string, c prometheus.Collector)) {
+	const both, controllers, agents = "both", "controllers", "agents"
+	own, times, transfers := NewMetrics(), newStoreTimes(), WatchMetrics(nil, "", time.Now)
+	for _, c := range []prometheus.Collector{own.took, own.errs, times.took, times.errs, Certificates{}} {
+		show(both, c)
+	}
+	show(controllers, &ClusterMetrics{})
+	show(agents, transfers.gone)
+	show(agents, transfers)
+}
+
 // Handler answers what was measured.
 func (s *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{

@@ -25,9 +25,9 @@ type Supervisor struct {
 
 // The variables by which systemd tells how to reach it.
 const (
-	socketVariable   = "NOTIFY_SOCKET"
-	intervalVariable = "WATCHDOG_USEC"
-	processVariable  = "WATCHDOG_PID"
+	socketVariable   = "NOTIFY_SOCKET" // The socket of systemd, which is told when a daemon is ready.
+	intervalVariable = "WATCHDOG_USEC" // How often systemd wants a sign of life, in microseconds.
+	processVariable  = "WATCHDOG_PID"  // The process that systemd wants it from.
 )
 
 // NewSupervisor returns the service manager that the environment names; nil when there is none.

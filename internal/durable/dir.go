@@ -131,6 +131,8 @@ func ours(dir string) (mode uint32, err error) {
 	return uint32(s.Mode) & 0o777, nil // 16 bits on some systems
 }
 
+const runtimeVariable = "XDG_RUNTIME_DIR" // Where locks and sockets of users other than root are, in a directory godwit.
+
 // Runtime returns the directory for what lives no longer than the machine runs: /run/godwit for
 // root, and for others one of their own.
 // Source: XDG Base Directory Specification 0.8 (XDG_RUNTIME_DIR); file-hierarchy(7) (/run).
@@ -138,7 +140,7 @@ func Runtime() string {
 	if os.Geteuid() == 0 {
 		return "/run/godwit"
 	}
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+	if dir := os.Getenv(runtimeVariable); dir != "" {
 		return filepath.Join(dir, "godwit")
 	}
 	return filepath.Join(os.TempDir(), fmt.Sprintf("godwit-%d", os.Geteuid()))
