@@ -17,8 +17,13 @@ func (a *Agent) moveDisk(ctx context.Context, v *store.VM, d hypervisor.Domain, 
 	*store.VM, error) {
 	i := v.NextMove()
 	runs := d.State == hypervisor.Running || d.State == hypervisor.Paused
-	if i < 0 || !runs && !rests(d.State) {
+	switch {
+	case !runs && !rests(d.State):
 		return v, nil // it is on its way: later
+	case i < 0 && d.Moving != nil:
+		return v, a.forgetMove(ctx, v, d.Moving)
+	case i < 0:
+		return v, nil
 	}
 	m := v.DiskChanges[i].Move
 	switch {
@@ -35,6 +40,20 @@ func (a *Agent) moveDisk(ctx context.Context, v *store.VM, d hypervisor.Domain, 
 		return v, nil
 	}
 	return a.beginMove(ctx, v, i, now)
+}
+
+// forgetMove ends a move that the record does not ask for, as of a VM that was elsewhere in between. The
+// image that the host knows the VM to have had before stays.
+func (a *Agent) forgetMove(ctx context.Context, v *store.VM, m *hypervisor.DiskMove) error {
+	on := m.From
+	if at(v.VM, m.Disk, m.To) {
+		on = m.To
+	}
+	err := a.hv.Do(ctx, v.VM.ID, hypervisor.EndDiskMove{Disk: m.Disk, On: on, Keep: true})
+	if refuses(err, hypervisor.Conflict, hypervisor.Transient) {
+		return nil // it is looked at again
+	}
+	return err
 }
 
 // beginMove has a disk copied, or tells why not.

@@ -156,6 +156,17 @@ func TestAHostThatFailsWhileADiskMoves(t *testing.T) {
 	}
 }
 
+// A move that the record does not ask for is ended by the agent.
+func TestAMoveThatNothingAsksForEnds(t *testing.T) {
+	s := moveStage(t)
+	s.ok(s.Host("n1").Do(ctx, vm, hypervisor.MoveDisk{Disk: "data", To: "/new/data"}))
+	s.pass(time.Minute)
+	s.wantDisks("n1", bigDisk)
+	if phase := s.phases(); phase != "" {
+		t.Errorf("the move is still %s", phase)
+	}
+}
+
 // A migration that was claimed when a disk began to move does not begin.
 func TestAMigrationWaitsForADiskThatMoves(t *testing.T) {
 	s := moveStage(t)

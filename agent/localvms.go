@@ -41,7 +41,7 @@ func (h *localVMs) Undisturbed(domains []hypervisor.Domain) bool {
 		return false
 	}
 	for i := range domains {
-		if domains[i].State != hypervisor.Running || domains[i].VM.ID != h.names[i] {
+		if domains[i].State != hypervisor.Running || domains[i].VM.ID != h.names[i] || domains[i].Moving != nil {
 			return false
 		}
 	}

@@ -88,7 +88,7 @@ func (d guest) MoveDisk(ctx context.Context, p found, c hypervisor.MoveDisk) err
 	if err == nil || qemu.Classify(err) == hypervisor.Unknown {
 		return err // what has come of it is seen at the next look
 	}
-	return errors.Join(err, d.unmake(disk, m.Phase, c.To), d.Put(true, func(r *domainRecord) { r.Move = nil }))
+	return errors.Join(err, d.unmake(c.Disk, c.To), d.Put(true, func(r *domainRecord) { r.Move = nil }))
 }
 
 // mayMove refuses to copy what cannot be copied, or not now.
@@ -145,15 +145,16 @@ func (d *domain) putMove(m diskMove) error {
 	return d.Put(true, func(r *domainRecord) { r.Move = &m })
 }
 
-// claim is the name under which a copy is made. Only this VM's host makes a file of that name: the
-// copy is ours if it is the same file, and another's if it is not.
+// claim is the name under which a copy is made, and which it keeps besides its path until the move has
+// ended. Only this host makes a file of that name: what is at the path is ours as long as it is the same
+// file. Storage may be shared, and another host may have moved the disk there since.
 func (d *domain) claim(disk, to string) string {
-	h := sha256.Sum256([]byte(string(d.ID) + "\x00" + disk))
+	h := sha256.Sum256([]byte(string(d.Node.Name) + "\x00" + string(d.ID) + "\x00" + disk))
 	return fmt.Sprintf("%s.%x%s", to, h[:6], unfinished)
 }
 
 // makeCopy makes an empty image as large as a disk, and links it to its path, where nothing is
-// overwritten. Dying in between leaves a file that Unmake knows for ours.
+// overwritten. Dying in between leaves a file that unmake knows for ours.
 func (d guest) makeCopy(ctx context.Context, vm *qemu.Instance, disk hypervisor.Disk, to string) error {
 	made, err := d.claim(disk.Name, to), error(nil)
 	if disk.Size, err = vm.DiskSize(ctx, disk.Name); err != nil {
@@ -184,19 +185,31 @@ func (d guest) makeCopy(ctx context.Context, vm *qemu.Instance, disk hypervisor.
 }
 
 // unmake removes the file of a copy that is not to be, if it is ours.
-func (d *domain) unmake(disk hypervisor.Disk, was movePhase, to string) error {
-	made := d.claim(disk.Name, to)
-	ours := was != moveMaking
-	if !ours {
-		claimed, err := os.Lstat(made)
-		there, missing := os.Lstat(to)
-		ours = err == nil && missing == nil && os.SameFile(claimed, there)
+func (d *domain) unmake(disk, to string) error {
+	made := d.claim(disk, to)
+	claimed, none := os.Lstat(made)
+	there, missing := os.Lstat(to)
+	if none == nil && missing == nil && os.SameFile(claimed, there) {
+		if err := remove(to); err != nil {
+			return err
+		}
 	}
-	bad := error(nil)
-	if ours {
-		bad = remove(to)
+	return remove(made)
+}
+
+// dropMove removes what a move has left of files, when its VM is forgotten. A copy that may be the
+// VM's disk stays.
+func (d *domain) dropMove() error {
+	rec := d.Record()
+	if rec == nil || rec.Move == nil {
+		return nil
 	}
-	return errors.Join(bad, remove(made))
+	switch m := rec.Move; m.Phase {
+	case moveMaking, moveCopying, moveFailed:
+		return d.unmake(m.Disk, m.To)
+	default:
+		return remove(d.claim(m.Disk, m.To))
+	}
 }
 
 // remove removes a file that may have been removed before.
@@ -214,9 +227,6 @@ func (d *domain) moveOn(ctx context.Context, vm *qemu.Instance, step nextStep, j
 	case stepNoteReady:
 		if err := flush(m.To); err != nil {
 			return d.failMove(m, err.Error())
-		}
-		if err := remove(d.claim(m.Disk, m.To)); err != nil {
-			return err
 		}
 		m.Phase = moveReady
 		return d.putMove(m)
@@ -250,8 +260,8 @@ func flush(path string) error {
 
 // failMove notes that the VM stays with the image that it had.
 func (d *domain) failMove(m diskMove, why string) error {
-	if m.Phase == moveMaking { // first: afterwards it is not known whose the file is
-		if err := d.unmake(hypervisor.Disk{Name: m.Disk}, m.Phase, m.To); err != nil {
+	if m.Phase == moveMaking { // QEMU does not know of it
+		if err := d.unmake(m.Disk, m.To); err != nil {
 			return err
 		}
 		m.Tidied = true
@@ -279,7 +289,7 @@ func (d *domain) tidyMove(ctx context.Context, vm *qemu.Instance) error {
 		}
 	}
 	if m.Phase == moveFailed {
-		if err := d.unmake(hypervisor.Disk{Name: m.Disk}, m.Phase, m.To); err != nil {
+		if err := d.unmake(m.Disk, m.To); err != nil {
 			return err
 		}
 	}
@@ -315,7 +325,11 @@ func (d guest) chooseDisk(vm hypervisor.VM) (*diskMove, error) {
 		return nil, nil
 	}
 	m := *rec.Move
-	old := vm.AtPath(m.Disk, m.From).Equal(vm)
+	i, err := indexOf(vm, m.Disk)
+	if err != nil || vm.Hardware.Disks[i].Path != m.From && vm.Hardware.Disks[i].Path != m.To {
+		return nil, d.dropMove() // it was changed elsewhere since, and neither is its disk any more
+	}
+	old := vm.Hardware.Disks[i].Path == m.From
 	switch {
 	case m.Phase == moveReady && old:
 		if err := d.failMove(m, "the VM was started from the image that it had"); err != nil {
@@ -378,6 +392,9 @@ func (d guest) EndDiskMove(ctx context.Context, p found, c hypervisor.EndDiskMov
 				return err
 			}
 		}
+	}
+	if err := remove(d.claim(m.Disk, m.To)); err != nil {
+		return err
 	}
 	return d.Put(true, func(r *domainRecord) { r.Move = nil })
 }

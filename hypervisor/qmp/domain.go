@@ -114,6 +114,9 @@ func (d *domain) PutJob(durable bool, change func(*jobRecord)) error {
 
 // Remove forgets the domain. Its files go with it.
 func (d *domain) Remove() error {
+	if err := d.dropMove(); err != nil {
+		return err
+	}
 	if err := d.Node.Journal.Remove(d.ID); err != nil {
 		return qemu.Refuse(hypervisor.Transient, "remove its files: %v", err)
 	}

@@ -153,6 +153,17 @@ func TestADiskThatDoesNotMove(t *testing.T) {
 	}
 	l.do("n1", vm.ID, begin)
 	l.moves(vm.ID, hypervisor.DiskReady)
+	must(t, os.Remove(to)) // another host has moved the disk there since
+	must(t, os.WriteFile(to, []byte("precious"), 0o600))
+	l.do("n1", vm.ID, hypervisor.EndDiskMove{Disk: "data"})
+	l.eventually("it has ended", func() bool { return l.domain("n1", vm.ID).Moving == nil })
+	if text, err := os.ReadFile(to); err != nil || string(text) != "precious" {
+		t.Errorf("the other file has %q, %v", text, err)
+	}
+	must(t, os.Remove(to))
+	empty()
+	l.do("n1", vm.ID, begin)
+	l.moves(vm.ID, hypervisor.DiskReady)
 	l.do("n1", vm.ID, hypervisor.Kill{}, hypervisor.Start{VM: vm})
 	l.moves(vm.ID, hypervisor.DiskFailed)
 	empty()

@@ -198,14 +198,16 @@ func (w *Write) ofVM(host hypervisor.HostName, is *store.VM) string {
 
 // onTerms are fields of VMs that an agent changes only as it was asked to.
 var onTerms = map[string]func(old, next *store.VM) bool{
-	"Boots":            func(old, next *store.VM) bool { return next.Boots == old.Boots+1 },
-	"Rebooted":         func(_, next *store.VM) bool { return next.Rebooted == next.Reboots },
-	"Unclaimed":        func(old, next *store.VM) bool { return old.Releasing() && next.Unclaimed == old.ActiveMigration },
-	"Rename":           func(_, next *store.VM) bool { return next.Rename == nil },
-	"Moves":            func(old, next *store.VM) bool { return old.Moves == 0 && next.Moves == 1 },
-	"Life":             begins,
-	"VM":               plugged,
-	"DiskChanges":      func(old, next *store.VM) bool { return plugged(old, next) || explained(old, next) },
+	"Boots":     func(old, next *store.VM) bool { return next.Boots == old.Boots+1 },
+	"Rebooted":  func(_, next *store.VM) bool { return next.Rebooted == next.Reboots },
+	"Unclaimed": func(old, next *store.VM) bool { return old.Releasing() && next.Unclaimed == old.ActiveMigration },
+	"Rename":    func(_, next *store.VM) bool { return next.Rename == nil },
+	"Moves":     func(old, next *store.VM) bool { return old.Moves == 0 && next.Moves == 1 },
+	"Life":      begins,
+	"VM":        func(old, next *store.VM) bool { return plugged(old, next) || relocated(old, next) },
+	"DiskChanges": func(old, next *store.VM) bool {
+		return plugged(old, next) || explained(old, next) || relocated(old, next)
+	},
 	"SnapshotRequests": snapshotsEnded,
 }
 
@@ -238,6 +240,40 @@ func explained(old, next *store.VM) bool {
 		}
 	}
 	return same(old.VM, next.VM)
+}
+
+// relocated reports whether only the moves of disks have come further that were asked for, and the disks
+// are where they say.
+func relocated(old, next *store.VM) bool {
+	if len(old.DiskChanges) != len(next.DiskChanges) {
+		return false
+	}
+	vm := old.VM
+	for i, c := range next.DiskChanges {
+		was := old.DiskChanges[i]
+		if c.Move == nil || was.Move == nil {
+			if !same(was, c) {
+				return false
+			}
+			continue
+		}
+		asked := *c.Move
+		asked.Begun, asked.Switched, asked.From = was.Move.Begun, was.Move.Switched, was.Move.From
+		asked.Copied, asked.Total = was.Move.Copied, was.Move.Total
+		switch {
+		case !same(was.Move, &asked) || was.By != c.By:
+			return false
+		case c.Move.Switched && !was.Move.Switched && !slices.ContainsFunc(old.Disks(), func(d hypervisor.Disk) bool {
+			return d.Name == asked.Disk && d.Path == c.Move.From
+		}):
+			return false
+		case c.Move.Switched:
+			vm = vm.AtPath(asked.Disk, asked.To)
+		case was.Move.Switched:
+			vm = vm.AtPath(asked.Disk, was.Move.From)
+		}
+	}
+	return same(vm, next.VM)
 }
 
 // snapshotsEnded reports whether only requests have ended that had not.
