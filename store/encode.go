@@ -21,6 +21,7 @@ const packedFormat = Format + 1
 const (
 	packedFrom = 64 << 10 // a text that is larger is packed
 	mostText   = 64 << 20 // before it is packed
+	mostParts  = 4 << 20  // values in it: each takes more memory than text
 	// mostEncoded is how large an encoded record may be. Source: etcd v3.7 takes requests of 1.5 MiB
 	// (server/embed, DefaultMaxRequestBytes), and there is more in them.
 	mostEncoded = 1 << 20
@@ -71,7 +72,7 @@ func unpack(packed []byte) ([]byte, error) {
 		return nil, err
 	}
 	text, err := io.ReadAll(io.LimitReader(z, mostText+1))
-	if err == nil && len(text) > mostText {
+	if err == nil && (len(text) > mostText || bytes.Count(text, []byte{','}) > mostParts) {
 		err = errors.New("it is too large")
 	}
 	return text, err

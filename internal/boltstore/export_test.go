@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/godwit-vm/godwit/store"
 )
@@ -50,3 +51,9 @@ const PerName = perName
 
 // DialOne connects to one server.
 var DialOne = dialOne
+
+// Refusals counts what is told of peers that are refused.
+type Refusals struct{ refusals }
+
+// Take reports whether the next refusal is told.
+func (r *Refusals) Take(name string, now time.Time) (untold int, told bool) { return r.take(name, now) }

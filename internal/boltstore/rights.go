@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/store"
@@ -175,6 +177,7 @@ type Asked struct {
 	Record  store.Record // as it was asked for; of what is deleted, as it was; nil for Amend
 	Fields  []string     // that the request changes, if it is not refused for its operation
 	Refused error        // nil: it was done
+	Untold  int          // how many of the peer's requests were refused before and not told of
 }
 
 // forbidden is the error of a peer that may not do something.
@@ -228,9 +231,58 @@ func (h *handler) admitted(ctx context.Context, op string) (Asked, error) {
 
 // tell tells of a request.
 func (h *handler) tell(q Asked) {
-	if h.access.Asked != nil {
-		h.access.Asked(q)
+	if h.access.Asked == nil {
+		return
 	}
+	if q.Refused != nil && q.Peer.Name != "" {
+		var told bool
+		if q.Untold, told = h.refusals.take(q.Peer.Name, time.Now()); !told {
+			return
+		}
+	}
+	h.access.Asked(q)
+}
+
+// How many refusals of one peer are told of: at once, and then in a second. More would push what others
+// have done out of a log that is rotated.
+const (
+	refusedAtOnce  = 100
+	refusedASecond = 1
+)
+
+// refusals counts what is told of peers that are refused, by name. The zero value has told nothing.
+type refusals struct {
+	mu sync.Mutex
+	of map[string]*allowance
+}
+
+// An allowance is what may still be told of a peer.
+type allowance struct {
+	left   float64
+	at     time.Time
+	untold int
+}
+
+// take reports whether the next refusal of a peer is told, and how many before it were not.
+func (r *refusals) take(name string, now time.Time) (untold int, told bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.of[name]
+	if a == nil {
+		if r.of == nil {
+			r.of = map[string]*allowance{}
+		}
+		a = &allowance{left: refusedAtOnce, at: now}
+		r.of[name] = a
+	}
+	a.left = min(refusedAtOnce, a.left+max(0, now.Sub(a.at).Seconds())*refusedASecond)
+	if a.at = now; a.left < 1 {
+		a.untold++
+		return 0, false
+	}
+	a.left--
+	untold, a.untold = a.untold, 0
+	return untold, true
 }
 
 // readable refuses a feed that the peer has no role for. Over a network a feed of a host is for its own
@@ -382,6 +434,9 @@ func (q *Asked) What() string {
 	}
 	if q.Refused != nil {
 		text = "refused: " + text + ": " + q.Refused.Error()
+	}
+	if q.Untold > 0 {
+		text += fmt.Sprintf(" (and %d refusals before it, which are not in the log)", q.Untold)
 	}
 	return text
 }

@@ -36,7 +36,8 @@ func Serve(ctx context.Context, store store.Store, l net.Listener) error {
 func ServeTo(ctx context.Context, store store.Store, l net.Listener, access Access) error {
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
-	server := &http.Server{Handler: &handler{store, serving, access}, ReadHeaderTimeout: patience,
+	server := &http.Server{Handler: &handler{store: store, serving: serving, access: access,
+		large: make(chan struct{}, 1)}, ReadHeaderTimeout: patience,
 		MaxHeaderBytes: 64 << 10, ConnContext: withPeer}
 	server.SetKeepAlivesEnabled(false)
 	ended := make(chan error, 1)
@@ -60,6 +61,8 @@ type handler struct {
 	store   store.Store
 	serving context.Context // ends when the server does
 	access  Access
+	large   chan struct{} // holds the request of an agent that takes memory
+	refusals
 }
 
 // ServeHTTP implements http.Handler.
@@ -69,7 +72,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		op = op[1:]
 	}
 	a, status := answer{}, http.StatusOK
-	q, err := read(w, r, h.most(r.Context()))
+	role := h.role(r.Context())
+	q, done, err := h.read(w, r, role)
+	defer done()
 	if err == nil {
 		a, err = h.answer(r.Context(), op, q)
 	} else {
@@ -95,10 +100,15 @@ func bad(format string, a ...any) error {
 	return &store.StoreError{Kind: store.Unreadable, Err: fmt.Errorf(format, a...)}
 }
 
-// most returns how many bytes a request of a peer may have.
-func (h *handler) most(ctx context.Context) int64 {
+// role returns which role a peer has.
+func (h *handler) role(ctx context.Context) Role {
 	peer, _ := ctx.Value(peerKey{}).(Peer)
-	switch h.access.role(peer) {
+	return h.access.role(peer)
+}
+
+// most is how many bytes a request of a role may have.
+func (r Role) most() int64 {
+	switch r {
 	case NoRole:
 		return 64 << 10 // to be told so
 	case Agent:
@@ -107,22 +117,49 @@ func (h *handler) most(ctx context.Context) int64 {
 	return maxRequest
 }
 
-// read reads a request, whose sender may be hostile.
-func read(w http.ResponseWriter, r *http.Request, most int64) (request, error) {
-	var q request
+// small is how many bytes a request of an agent has usually.
+const small = 64 << 10
+
+// read reads a request, whose sender may be hostile, and returns what is called when it was answered. Those
+// of agents that take much memory when they are decoded are read one after the other.
+func (h *handler) read(w http.ResponseWriter, r *http.Request, role Role) (q request, done func(), err error) {
+	done = func() {}
+	text, err := receive(w, r, role.most())
+	if err == nil && role == Agent && (len(text) > small || bytes.Contains(text, []byte(`"Packed"`))) {
+		select {
+		case h.large <- struct{}{}:
+			done = func() { <-h.large }
+		case <-r.Context().Done():
+			return q, done, r.Context().Err()
+		}
+	}
+	if err == nil {
+		q, err = decode(text)
+	}
+	return q, done, err
+}
+
+// receive reads the bytes of a request.
+func receive(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	if r.Method != http.MethodPost {
-		return q, bad("the method is %s, and must be POST", r.Method)
+		return nil, bad("the method is %s, and must be POST", r.Method)
 	}
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(patience))
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, is := errors.AsType[*http.MaxBytesError](err); is {
-		return q, bad("the request has more than %d bytes", most)
+		return nil, bad("the request has more than %d bytes", most)
 	} else if err != nil {
-		return q, bad("the request is cut off: %w", err)
+		return nil, bad("the request is cut off: %w", err)
 	}
 	_ = control.SetReadDeadline(time.Time{}) // who waits may stay
-	var who struct{ Speaks formats }         // the rest may mean something else in others
+	return text, nil
+}
+
+// decode reads what a request says.
+func decode(text []byte) (request, error) {
+	var q request
+	var who struct{ Speaks formats } // the rest may mean something else in others
 	if err := json.Unmarshal(text, &who); err != nil {
 		return q, bad("the request is no JSON: %w", err)
 	}

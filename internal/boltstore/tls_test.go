@@ -287,3 +287,29 @@ func otherService(t testing.TB, config *tls.Config) (at string) {
 	})
 	return l.Addr().String()
 }
+
+// TestAPeerCannotFillTheAuditLog: by hand, which refusals are told.
+func TestAPeerCannotFillTheAuditLog(t *testing.T) {
+	var r boltstore.Refusals
+	now, told := time.Unix(1e9, 0), 0
+	for range 1000 {
+		if _, is := r.Take("n1", now); is {
+			told++
+		}
+	}
+	if told != 100 {
+		t.Errorf("%d of 1000 at once are told, want 100", told)
+	}
+	if untold, is := r.Take("n2", now); !is || untold != 0 {
+		t.Errorf("of another: %v, %d before it", is, untold)
+	}
+	if untold, is := r.Take("n1", now.Add(2*time.Second)); !is || untold != 900 {
+		t.Errorf("two seconds later: %v, %d before it, want 900", is, untold)
+	}
+	if untold, is := r.Take("n1", now.Add(2*time.Second)); !is || untold != 0 {
+		t.Errorf("and once more: %v, %d before it", is, untold)
+	}
+	if _, is := r.Take("n1", now.Add(2*time.Second)); is {
+		t.Error("there is a third")
+	}
+}

@@ -261,7 +261,13 @@ func (c *HostCheck) certificate(name string, roots *x509.CertPool) HostResult {
 				"let it carry the address, or give --tls-hostname to all agents"}
 		}
 	}
-	return c.ends(check, pair.Leaf)
+	r := c.ends(check, pair.Leaf)
+	if holder, host := pki.Holder(pair.Leaf); host {
+		r.Found += ", of host " + holder
+	} else {
+		r.Found += ", of " + holder + ", which is no host"
+	}
+	return r
 }
 
 // ends tells when a certificate does.

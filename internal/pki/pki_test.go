@@ -2,8 +2,10 @@ package pki_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"io/fs"
 	"net"
 	"os"
@@ -130,4 +132,52 @@ func TestAnInterruptedIssueIsIssuedAgain(t *testing.T) {
 	if !again.Cert.Equal(a.Cert) {
 		t.Error("it is another authority")
 	}
+}
+
+// TestWhoseACertificateIs: hosts are told from people and controllers, also when an earlier version of
+// godwit has issued the certificate and it was renewed.
+func TestWhoseACertificateIs(t *testing.T) {
+	a, dir, host := issued(t)
+	person, err := a.Issue(pki.Request{Name: "bob", ClientOnly: true, Lasts: day}, now)
+	must(t, err)
+	boss, err := a.Issue(pki.Request{Name: "boss", Controller: true, Lasts: day}, now)
+	must(t, err)
+	check := func(of, side, name string, isHost bool) {
+		t.Helper()
+		pair, err := tls.LoadX509KeyPair(filepath.Join(of, side+"-cert.pem"), filepath.Join(of, side+"-key.pem"))
+		must(t, err)
+		if got, is := pki.Holder(pair.Leaf); got != name || is != isHost {
+			t.Errorf("%s of %s: %s, host %v; want %s, %v", side, of, got, is, name, isHost)
+		}
+	}
+	check(host, "server", "n1", true)
+	check(host, "client", "n1", true)
+	check(person, "client", "bob", false)
+	check(boss, "server", "boss", false)
+	check(boss, "client", "boss", false)
+
+	former := func(of, side string) { // without a unit, as it was
+		pair, err := tls.LoadX509KeyPair(filepath.Join(of, side+"-cert.pem"), filepath.Join(of, side+"-key.pem"))
+		must(t, err)
+		c := *pair.Leaf
+		c.Subject.OrganizationalUnit, c.RawSubject = nil, nil
+		text, err := os.ReadFile(filepath.Join(dir, "ca-key.pem"))
+		must(t, err)
+		block, _ := pem.Decode(text)
+		key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+		must(t, err)
+		der, err := x509.CreateCertificate(rand.Reader, &c, a.Cert, c.PublicKey, key)
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(of, side+"-cert.pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	}
+	former(host, "server")
+	former(host, "client")
+	former(person, "client")
+	check(host, "client", "n1", false)
+	_, err = a.Renew(pki.Renewal{Names: []string{"n1", "bob", "boss"}, Lasts: day, Authority: day}, now)
+	must(t, err)
+	check(host, "server", "n1", true)
+	check(host, "client", "n1", true)
+	check(person, "client", "bob", false)
+	check(boss, "client", "boss", false)
 }
