@@ -19,7 +19,7 @@ import (
 )
 
 // A Client is the store behind a socket, or behind controllers on a network. It is a [store.Store] and a
-// [store.Waiter], and safe for concurrent use. There is nothing to close.
+// [store.Waiter], and safe for concurrent use. Of a socket there is nothing to close.
 type Client struct {
 	path string // or the addresses, for people
 	http *http.Client
@@ -41,16 +41,18 @@ func Dial(path string) (*Client, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
 	}
-	return newClient(path, func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", path)
-	}), nil
-}
-
-func newClient(path string, dial func(ctx context.Context, _, _ string) (net.Conn, error)) *Client {
 	return &Client{path: path, http: &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true, // a connection that was used is no proof of a server
-		DialContext:       dial,
-	}}}
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		},
+	}}}, nil
+}
+
+// Close closes connections that are kept for later calls.
+func (c *Client) Close() error {
+	c.http.CloseIdleConnections()
+	return nil
 }
 
 // call asks the server. The error is a *store.StoreError.
@@ -71,14 +73,14 @@ func (c *Client) call(ctx context.Context, op string, key store.Key, q request) 
 		return fail(store.Unreadable, fmt.Errorf("the request has %d bytes; at most %d are "+
 			"taken", len(text), maxRequest))
 	}
-	if c.timeout > 0 && op != opBackup && op != opWait {
+	if c.timeout > 0 && op != opBackup && op != opWait && op != opChanges {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("no answer within %v", c.timeout))
 		defer cancel()
 	}
 	a, reached, err := c.exchange(ctx, op, text)
 	if err != nil || a.Error != nil && a.Error.Kind == store.Unavailable.Error() {
-		c.places.turn()
+		c.turn()
 	}
 	if _, is := errors.AsType[*versionError](err); is {
 		return fail(store.Unreadable, err)

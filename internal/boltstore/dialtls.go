@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,10 +17,14 @@ import (
 const (
 	// reach is how long one server of several may take to shake hands.
 	reach = 4 * time.Second
-	// answers is how long a server may take to answer. Longer than a store behind it takes.
-	answers = 20 * time.Second
+	// answers is how long a server may take to answer, but for what may be much. Longer than a store behind
+	// it takes, and shorter than what makes an agent begin anew.
+	answers = 10 * time.Second
 	// lingers is for how long a wait stays with one server, which may be gone without a word.
 	lingers = 30 * time.Second
+	// kept is how long a connection is kept for the next call: a handshake costs much more than a call. A
+	// server keeps it longer, and ends it itself only with an answer: see lives.
+	kept = 10 * time.Second
 )
 
 // places are the addresses of servers of one store, and which of them is asked first.
@@ -28,10 +33,11 @@ type places struct {
 	first atomic.Uint32
 }
 
-// turn asks the next one first from now on.
-func (p *places) turn() {
-	if p != nil {
-		p.first.Add(1)
+// turn asks the next server first from now on.
+func (c *Client) turn() {
+	if c.places != nil {
+		c.places.first.Add(1)
+		c.http.CloseIdleConnections()
 	}
 }
 
@@ -43,11 +49,10 @@ func DialTLS(addresses []string, files pki.Dir) (*Client, error) {
 		return nil, fmt.Errorf("the certificates to show to a controller: %w", err)
 	}
 	p := &places{all: addresses}
-	c := newClient(strings.Join(addresses, ","), func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return p.dial(ctx, files)
-	})
-	c.places, c.timeout, c.waiting = p, answers, lingers
-	return c, nil
+	return &Client{path: strings.Join(addresses, ","), places: p, timeout: answers, waiting: lingers,
+		http: &http.Client{Transport: &http.Transport{IdleConnTimeout: kept, MaxIdleConnsPerHost: 4,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dial(ctx, files) },
+		}}}, nil
 }
 
 // dial connects to the first server that there is.

@@ -57,3 +57,6 @@ type Refusals struct{ refusals }
 
 // Take reports whether the next refusal is told.
 func (r *Refusals) Take(name string, now time.Time) (untold int, told bool) { return r.take(name, now) }
+
+// Lives is how long a connection serves.
+var Lives = &lives

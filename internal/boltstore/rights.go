@@ -146,6 +146,7 @@ type Peer struct {
 	Name    string
 	Agent   bool   // and Name is that of a host
 	Address string // where it has connected from
+	since   time.Time
 }
 
 // host returns of which host the peer is the agent.

@@ -38,8 +38,8 @@ func ServeTo(ctx context.Context, store store.Store, l net.Listener, access Acce
 	defer stop()
 	server := &http.Server{Handler: &handler{store: store, serving: serving, access: access,
 		large: make(chan struct{}, 1)}, ReadHeaderTimeout: patience,
-		MaxHeaderBytes: 64 << 10, ConnContext: withPeer}
-	server.SetKeepAlivesEnabled(false)
+		MaxHeaderBytes: 64 << 10, ConnContext: withPeer, IdleTimeout: patience}
+	server.SetKeepAlivesEnabled(access.Certified != nil)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	select {
@@ -91,6 +91,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience))
 	w.Header().Set("Content-Type", "application/json")
+	if p, _ := r.Context().Value(peerKey{}).(Peer); p.Name != "" && time.Since(p.since) > lives {
+		w.Header().Set("Connection", "close") // its certificate is checked anew
+	}
 	w.WriteHeader(status)
 	_, _ = w.Write(text) // who has gone hears nothing
 }

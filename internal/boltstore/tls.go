@@ -21,6 +21,9 @@ const (
 	breath   = 100 * time.Millisecond // after a connection that could not be taken
 )
 
+// lives is how long a connection serves: then the peer shows its certificate again.
+var lives = time.Minute
+
 // protocol is what both sides say in their handshake (ALPN), so that neither takes another service
 // with certificates of the same authority for a store.
 const protocol = "godwit-store"
@@ -170,7 +173,7 @@ func (l *tlsListener) shakeHands(raw net.Conn) (*certified, error) {
 	if state.NegotiatedProtocol != protocol {
 		return nil, errors.New("it is no client of a store")
 	}
-	p := Peer{Address: raw.RemoteAddr().String()}
+	p := Peer{Address: raw.RemoteAddr().String(), since: time.Now()}
 	p.Name, p.Agent = pki.Holder(state.PeerCertificates[0])
 	return &certified{Conn: c, peer: p}, nil
 }

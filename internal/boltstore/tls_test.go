@@ -70,6 +70,7 @@ func dialTLS(t testing.TB, dir string, addresses ...string) *boltstore.Client {
 	t.Helper()
 	c, err := boltstore.DialTLS(addresses, pki.Dir(filepath.Join(dir, "pki", "root")))
 	must(t, err)
+	t.Cleanup(func() { must(t, c.Close()) })
 	return c
 }
 
@@ -135,6 +136,9 @@ func TestTheNextControllerIsAsked(t *testing.T) {
 	client := dialTLS(t, dir, one, two)
 	put := func(name string) error {
 		_, err := client.Put(ctx, vmOn(name, "n1"))
+		if errors.Is(err, store.Unanswered) { // on a connection that was kept: asked again
+			_, err = client.Put(ctx, vmOn(name, "n1"))
+		}
 		return err
 	}
 	must(t, put("a"))
@@ -169,6 +173,7 @@ func TestRenewedCertificatesAreRead(t *testing.T) {
 	must(t, err)
 	renew := func(name string, lasts time.Duration) {
 		t.Helper()
+		must(t, client.Close()) // the next call shakes hands
 		_, err := a.Renew(pki.Renewal{Names: []string{name}, Lasts: lasts, Authority: time.Hour}, time.Now())
 		must(t, err)
 	}
@@ -312,4 +317,21 @@ func TestAPeerCannotFillTheAuditLog(t *testing.T) {
 	if _, is := r.Take("n1", now.Add(2*time.Second)); is {
 		t.Error("there is a third")
 	}
+}
+
+// TestACertificateThatHasEndedIsNotUsedForLong: a connection that was made with it ends.
+func TestACertificateThatHasEndedIsNotUsedForLong(t *testing.T) {
+	dir := newDir(t)
+	a := authority(t, dir)
+	*boltstore.Lives = 0
+	defer func() { *boltstore.Lives = time.Minute }()
+	at, stop := serveTLS(t, newStore(t, dir), "127.0.0.1:0", dir, nil)
+	defer stop()
+	client := dialTLS(t, dir, at)
+	_, err := client.Put(ctx, vmOn("v", "n1"))
+	must(t, err)
+	_, err = a.Renew(pki.Renewal{Names: []string{"root"}, Lasts: -time.Minute, Authority: time.Hour}, time.Now())
+	must(t, err)
+	_, err = client.Get(ctx, vmOn("v", "").Key())
+	wantError(t, err, store.Unavailable, "tls: ")
 }

@@ -64,12 +64,6 @@ func storesOwn(ctx context.Context, records store.Historian, path string) (*Gate
 	return g.open(ctx)
 }
 
-// closing is a client that has nothing to close.
-type closing struct{ *boltstore.Client }
-
-// Close closes nothing: the client keeps no connection that it needs.
-func (closing) Close() error { return nil }
-
 // dial finds a controller that serves a store, and asks it something.
 func dial(ctx context.Context, u URL, files TLS) (Store, error) {
 	c, err := reach(u, files)
@@ -77,9 +71,9 @@ func dial(ctx context.Context, u URL, files TLS) (Store, error) {
 		return nil, err
 	}
 	if _, err := c.Get(ctx, store.Key{Kind: store.LeaderKind, Name: "cluster"}); err != nil {
-		return nil, absent(u, err)
+		return nil, errors.Join(absent(u, err), c.Close())
 	}
-	return closing{c}, nil
+	return c, nil
 }
 
 // reach makes a client of the controllers that serve a store.

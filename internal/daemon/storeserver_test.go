@@ -55,6 +55,7 @@ func (r *reception) as(files pki.Dir) store.Historian {
 	r.t.Helper()
 	c, err := boltstore.DialTLS([]string{r.address}, files)
 	fine(r.t, err)
+	r.t.Cleanup(func() { fine(r.t, c.Close()) })
 	return c
 }
 
