@@ -46,7 +46,7 @@ func TestAgentsWriteOnlyWhatIsTheirs(t *testing.T) {
 	allowed := map[store.Kind]int{}
 	for name, g := range map[string]simtest.Generator{"turmoil": simtest.Turmoil(), "owners": restless(),
 		"set back": simtest.SetBack()} {
-		for seed := range uint64(testutil.Rounds(t, 4, 300)) {
+		for seed := range uint64(testutil.Rounds(t, 30, 1000)) {
 			chance := sim.Seeded(seed)
 			s := g.Make(chance)
 			stageOver(t, s, chance, func(host hypervisor.HostName, records store.Store) store.Store {
