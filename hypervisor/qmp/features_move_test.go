@@ -169,6 +169,7 @@ func TestADiskThatDoesNotMove(t *testing.T) {
 	empty()
 	l.do("n1", vm.ID, begin)
 	l.moves(vm.ID, hypervisor.DiskReady)
+	l.write("n1", vm.ID, "data", contents["data"], 1<<20)
 	l.do("n1", vm.ID, hypervisor.Kill{}, hypervisor.SwitchDisk{Disk: "data"})
 	l.refuses("n1", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Conflict, "data", to)
 	l.do("n1", vm.ID, hypervisor.EndDiskMove{Disk: "data", On: to})
