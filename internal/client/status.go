@@ -402,6 +402,7 @@ func unplugged(v *store.VM) string {
 			text += ": " + c.Why
 		case c.Move != nil && c.Move.Switched:
 			text += ": it goes over to it"
+		case c.Move != nil && c.Move.Cancel:
 		case c.Move != nil && c.Move.Begun && c.Move.Total > 0:
 			text += fmt.Sprintf(": %d%% of %v are copied", 100*c.Move.Copied/c.Move.Total, c.Move.Total)
 		case c.Move != nil && c.Move.Begun:
