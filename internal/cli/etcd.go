@@ -21,6 +21,9 @@ the records of VMs, migrations and rebuilds, of any host; no other host's record
 leads, and nothing outside of the store. A controller may write the whole store, an operator hosts,
 VMs and migrations, a viewer nothing. docs/security.md says what that leaves open.
 
+Agents that use the store through controllers (godwit controller --store-listen) need no user: leave
+--hosts out. They change only what is their host's, field by field.
+
 With --apply show root's certificate: godwit pki issue root --client. From then on etcd asks for
 rights, and what no user is named for stops. It may be repeated, to add a host; nothing is taken away.
 
@@ -38,7 +41,7 @@ func etcdRightsCommand() *cobra.Command {
 	var f StoreFlags
 	var r etcdstore.Rights
 	apply := false
-	c := &cobra.Command{Use: "rights --hosts HOST,…", Short: "Print or apply roles and users of etcd",
+	c := &cobra.Command{Use: "rights --controllers USER,… [--hosts HOST,…]", Short: "Print or apply roles and users of etcd",
 		Long: etcdRightsHelp, Args: cobra.NoArgs}
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		u, err := f.Parse()
@@ -50,6 +53,10 @@ func etcdRightsCommand() *cobra.Command {
 		}
 		if err := checkRights(r); err != nil {
 			return err
+		}
+		if len(r.Hosts) == 0 {
+			fmt.Fprintln(Plain(c.ErrOrStderr()), "no --hosts: agents reach the store only through controllers that "+
+				"serve it (--store-listen)")
 		}
 		if !apply {
 			return etcdstore.Print(c.OutOrStdout(), r.Roles(u.Prefix))
@@ -75,9 +82,8 @@ func etcdRightsCommand() *cobra.Command {
 
 // checkRights refuses names that are none, no names, and a name with two roles.
 func checkRights(r etcdstore.Rights) error {
-	if len(r.Hosts) == 0 || len(r.Controllers) == 0 {
-		return errors.New("--hosts and --controllers are needed: without them agents and controllers are " +
-			"refused as soon as etcd asks for rights")
+	if len(r.Controllers) == 0 {
+		return errors.New("--controllers is needed: without it controllers are refused as soon as etcd asks for rights")
 	}
 	for _, role := range r.Roles("") {
 		for _, u := range role.Users {
