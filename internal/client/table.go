@@ -60,7 +60,7 @@ func Hosts(out io.Writer, list []Host, now time.Time) error {
 }
 
 func hosts(t io.Writer, list []Host, now time.Time) {
-	fmt.Fprintln(t, "HOST\tSTATE\tVMS\tMEMORY\tCPUS\tEMPTY IN\tSOFTWARE")
+	fmt.Fprintln(t, "HOST\tSTATE\tVMS\tMEMORY\tCPUS\tEMPTY IN\tSOFTWARE\tWHY")
 	for _, h := range list {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s of %s\t%d of %d\t%s\t%s%s\n", dash(h.Name), h.State, h.VMs,
 			h.UsedBytes, h.MemoryBytes, h.UsedCPUs, h.CPUs, until(h.EmptyAt, now),
@@ -76,7 +76,7 @@ func VMs(out io.Writer, list []VM) error {
 }
 
 func vms(t io.Writer, list []VM) {
-	fmt.Fprintln(t, "VM\tHOST\tSTATE\tMEMORY\tCPUS\tBOOTS")
+	fmt.Fprintln(t, "VM\tHOST\tSTATE\tMEMORY\tCPUS\tBOOTS\tWHY")
 	for _, v := range list {
 		host := string(v.Host)
 		if host == "" {
@@ -95,7 +95,7 @@ func Moves(out io.Writer, list []MoveReport, now time.Time) error {
 }
 
 func moves(t io.Writer, list []MoveReport, now time.Time) {
-	fmt.Fprintln(t, "MIGRATION\tPHASE\tFROM\tTO\tSENT\tLEFT\tRATE\tEND IN")
+	fmt.Fprintln(t, "MIGRATION\tPHASE\tFROM\tTO\tSENT\tLEFT\tRATE\tEND IN\tWHY")
 	for _, m := range list {
 		left, rate := "-", "-"
 		if m.Rate > 0 {
