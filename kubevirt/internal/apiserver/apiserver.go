@@ -29,14 +29,19 @@ import (
 type Kit struct {
 	module   string
 	programs []program
+	flags    string // of the linker
 	// output is a file with what the last of the programs prints.
 	output string
 }
 
 type program struct{ name, path string }
 
-// Kubernetes are the programs of a control plane.
-var Kubernetes = Kit{module: "envtest", programs: []program{
+// version is that of Kubernetes in ../../tools/envtest/go.mod.
+const version = "1.34.3"
+
+// Kubernetes are the programs of a control plane. They are told their version: helm asks the API server for it.
+var Kubernetes = Kit{module: "envtest", flags: "-X k8s.io/component-base/version.gitVersion=v" + version +
+	" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=34", programs: []program{
 	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
 	{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
 	{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"},
@@ -89,7 +94,7 @@ func Start(t testing.TB, resources ...string) *Server {
 	if s.Admin, err = s.Environment.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Log("kube-apiserver 1.34.3") // what it runs on: see tools/envtest/go.mod
+	t.Log("kube-apiserver " + version) // what it runs on
 	s.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(s.Kubeconfig, s.KubeConfig, 0o600); err != nil {
 		t.Fatal(err)
@@ -112,7 +117,7 @@ func (k *Kit) Build() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key := sha256.Sum256(append(sums, runtime.Version()...))
+	key := sha256.Sum256(append(sums, runtime.Version()+k.flags...))
 	return testutil.Cached(k.module+"-"+hex.EncodeToString(key[:6]), func(dir string) error { return k.fill(dir, modules) })
 }
 
@@ -120,7 +125,7 @@ func (k *Kit) Build() (string, error) {
 func (k *Kit) fill(dir, modules string) error {
 	for _, p := range k.programs {
 		err := testutil.Once(filepath.Join(dir, p.name), func(to string) error {
-			return run(modules, nil, "go", "build", "-o", to, p.path)
+			return run(modules, nil, "go", "build", "-ldflags="+k.flags, "-o", to, p.path)
 		})
 		if err != nil {
 			return err

@@ -74,19 +74,53 @@ func TestHelmRendersWhatKustomizeDoes(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the chart differs from config/default (-): %s", diff)
 	}
+}
 
-	// An API server that is built from source tells no version, which helm install asks for.
-	file := filepath.Join(home, "rendered.yaml")
-	text := runs(t, env, helm, "template", "godwit", chart, "--namespace=godwit-kubevirt", "--include-crds", "--kube-version=1.34.3", "--set=replicas=3")
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+// helm installs the chart into a real API server, changes a value, and takes away what it has installed; the custom
+// resource and the evacuations of its users stay.
+func TestHelmInstallsAndUninstalls(t *testing.T) {
+	helm := filepath.Join(programs(t, apiserver.Release), "helm")
+	server := apiserver.Start(t)
+	home := t.TempDir()
+	env := []string{"HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home, "KUBECONFIG=" + server.Kubeconfig}
+	const namespace = "--namespace=godwit-kubevirt"
+	kubectl := func(args ...string) string { return runs(t, env, server.Kubectl, append(args, namespace)...) }
+	runs(t, env, helm, "install", "godwit", chart, namespace, "--create-namespace")
+
+	want := map[string]any{}
+	objects(t, "kustomize", []byte(runs(t, env, server.Kubectl, "kustomize", "../../config/default")), want)
+	for name := range want {
+		kind, object, _ := strings.Cut(name, " ")
+		if got := kubectl("get", kind, object, "--output=name"); got == "" {
+			t.Errorf("%s is not there", name)
+		}
+	}
+	replicas := func() string {
+		return kubectl("get", "deployment", "godwit-kubevirt", "--output=jsonpath={.spec.replicas}")
+	}
+	if n := replicas(); n != "2" {
+		t.Errorf("%s replicas, want 2", n)
+	}
+	runs(t, env, helm, "upgrade", "godwit", chart, namespace, "--set=replicas=3")
+	if n := replicas(); n != "3" {
+		t.Errorf("%s replicas, want 3", n)
+	}
+	evacuation := filepath.Join(home, "evacuation.yaml")
+	text := "apiVersion: godwit-vm.github.io/v1alpha1\nkind: NodeEvacuation\nmetadata: {name: n1}\nspec: {nodeName: n1}\n"
+	if err := os.WriteFile(evacuation, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	runs(t, env, server.Kubectl, "create", "namespace", "godwit-kubevirt")
-	runs(t, env, server.Kubectl, "apply", "--server-side", "--filename="+file)
-	replicas := runs(t, env, server.Kubectl, "--namespace=godwit-kubevirt", "get", "deployment", "godwit-kubevirt", "--output=jsonpath={.spec.replicas}")
-	if replicas != "3" {
-		t.Errorf("%s replicas, want 3", replicas)
+	kubectl("apply", "--filename="+evacuation)
+
+	runs(t, env, helm, "uninstall", "godwit", namespace)
+	for name := range want {
+		kind, object, _ := strings.Cut(name, " ")
+		_, err := try(env, server.Kubectl, "get", kind, object, namespace)
+		if stays := kind == "CustomResourceDefinition" || kind == "Namespace"; stays != (err == nil) {
+			t.Errorf("after helm uninstall, %s: %v", name, err)
+		}
 	}
+	kubectl("get", "nodeevacuation", "n1")
 }
 
 // What make dist builds for clusters is judged by others: the manifest of the plugin by krew, the image by umoci.
