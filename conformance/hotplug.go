@@ -73,7 +73,7 @@ var hotplugs = []trial{
 			w.Do(source, theVM, hypervisor.AttachDisk{Disk: disk})
 			sized := func(size hypervisor.Bytes) hypervisor.VM {
 				disk.Size = size
-				return before.WithDisks(append(slices.Clone(disksOf(before)), disk))
+				return before.WithDisks(append(slices.Clone(before.Disks()), disk))
 			}
 			vm := sized(4 * hypervisor.MiB)
 			w.Do(source, theVM, hypervisor.Resize{VM: vm}, hypervisor.Resize{VM: vm})
@@ -119,12 +119,4 @@ func grows(w *world, s side, vm hypervisor.VM) hypervisor.VM {
 		w.T.Fatalf("it is %+v, want %+v", d, want)
 	}
 	return want
-}
-
-// disksOf returns the disks of a VM.
-func disksOf(vm hypervisor.VM) []hypervisor.Disk {
-	if vm.Hardware == nil {
-		return nil
-	}
-	return vm.Hardware.Disks
 }

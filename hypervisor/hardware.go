@@ -55,6 +55,14 @@ type Disk struct {
 // Local reports whether the disk lives on one host only.
 func (d Disk) Local() bool { return d.Path == "" }
 
+// Disks returns the disks of a VM. They are shared with it: change none.
+func (v VM) Disks() []Disk {
+	if v.Hardware == nil {
+		return nil
+	}
+	return v.Hardware.Disks
+}
+
 // LocalDisks returns the disks of v that live on one host only.
 func (v VM) LocalDisks() []Disk {
 	if v.Hardware == nil {

@@ -91,12 +91,7 @@ func (v *VM) ChangeMove(i int, how func(*DiskMove)) {
 }
 
 // Disks returns the disks that the VM has now.
-func (v *VM) Disks() []hypervisor.Disk {
-	if v.VM.Hardware == nil {
-		return nil
-	}
-	return v.VM.Hardware.Disks
-}
+func (v *VM) Disks() []hypervisor.Disk { return v.VM.Disks() }
 
 // WantedDisks returns the disks that the VM has when all changes are made.
 func (v *VM) WantedDisks() []hypervisor.Disk {

@@ -20,7 +20,7 @@ func (d *domain) conflictOfMove() error {
 
 // moveDisk begins to copy a disk.
 func (d *domain) moveDisk(c hypervisor.MoveDisk) error {
-	disks := disksOf(*d.VM)
+	disks := d.VM.Disks()
 	i := slices.IndexFunc(disks, func(o hypervisor.Disk) bool { return o.Name == c.Disk })
 	switch {
 	case i < 0:
@@ -55,7 +55,7 @@ func (d *domain) moveDisk(c hypervisor.MoveDisk) error {
 // taken reports whether a disk of a VM is at a path on its host.
 func (d *domain) taken(at string) bool {
 	for _, o := range d.host.sorted {
-		if slices.ContainsFunc(disksOf(*o.VM), func(disk hypervisor.Disk) bool { return disk.Path == at }) {
+		if slices.ContainsFunc(o.VM.Disks(), func(disk hypervisor.Disk) bool { return disk.Path == at }) {
 			return true
 		}
 	}

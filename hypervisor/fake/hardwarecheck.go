@@ -68,7 +68,7 @@ func admit(vm hypervisor.VM, memory hypervisor.Bytes, cpus int) error {
 	switch {
 	case !possible(vm):
 		return refuse(hypervisor.Invalid, "VM %q with %v, %d CPUs and disks %+v", vm.ID,
-			vm.Memory, vm.CPUs, disksOf(vm))
+			vm.Memory, vm.CPUs, vm.Disks())
 	case vm.Memory > memory:
 		need, has := hypervisor.Apart(vm.Memory, memory)
 		return refuse(hypervisor.NoRoom, "memory needs %s has %s", need, has)
@@ -80,7 +80,7 @@ func admit(vm hypervisor.VM, memory hypervisor.Bytes, cpus int) error {
 
 // possible reports whether a VM can be meant.
 func possible(vm hypervisor.VM) bool {
-	return vm.ID != "" && vm.Memory > 0 && vm.CPUs >= 0 && possibleRoom(vm) && PossibleDisks(disksOf(vm))
+	return vm.ID != "" && vm.Memory > 0 && vm.CPUs >= 0 && possibleRoom(vm) && PossibleDisks(vm.Disks())
 }
 
 // possibleRoom reports whether the room to grow of a VM can be meant.
@@ -104,28 +104,9 @@ func PossibleDisks(disks []hypervisor.Disk) bool {
 	return true
 }
 
-// disksOf returns the disks of a VM.
-func disksOf(vm hypervisor.VM) []hypervisor.Disk {
-	if vm.Hardware == nil {
-		return nil
-	}
-	return vm.Hardware.Disks
-}
-
-// withDisks returns vm with other disks. Hardware is shared: it is replaced.
-func withDisks(vm hypervisor.VM, disks []hypervisor.Disk) hypervisor.VM {
-	var hardware hypervisor.Hardware
-	if vm.Hardware != nil {
-		hardware = *vm.Hardware
-	}
-	hardware.Disks = disks
-	vm.Hardware = &hardware
-	return vm
-}
-
 // resizes reports whether wanted is old with other sizes, and no smaller disk.
 func resizes(old, wanted hypervisor.VM) bool {
-	before, disks := disksOf(old), slices.Clone(disksOf(wanted))
+	before, disks := old.Disks(), slices.Clone(wanted.Disks())
 	if len(before) != len(disks) {
 		return false
 	}
@@ -136,7 +117,7 @@ func resizes(old, wanted hypervisor.VM) bool {
 		disks[i].Size = before[i].Size
 	}
 	wanted.Memory, wanted.CPUs = old.Memory, old.CPUs
-	wanted, old = withDisks(wanted, disks), withDisks(old, before)
+	wanted, old = wanted.WithDisks(disks), old.WithDisks(before)
 	was, is := old.Hardware, wanted.Hardware // both are copies
 	is.MaxMemory, is.MaxCPUs, is.DIMMs = was.MaxMemory, was.MaxCPUs, was.DIMMs
 	return wanted.Equal(old)
@@ -149,18 +130,18 @@ func diskIndex(disks []hypervisor.Disk, name string) int {
 
 // plug returns vm with one more disk; false when it has another one of that name.
 func plug(vm hypervisor.VM, disk hypervisor.Disk) (hypervisor.VM, bool) {
-	disks := disksOf(vm)
+	disks := vm.Disks()
 	if i := diskIndex(disks, disk.Name); i >= 0 {
 		return vm, disks[i] == disk
 	}
-	return withDisks(vm, append(slices.Clone(disks), disk)), true
+	return vm.WithDisks(append(slices.Clone(disks), disk)), true
 }
 
 // unplug returns vm without the disk of a name.
 func unplug(vm hypervisor.VM, name string) hypervisor.VM {
-	disks := disksOf(vm)
+	disks := vm.Disks()
 	if i := diskIndex(disks, name); i >= 0 {
-		return withDisks(vm, slices.Delete(slices.Clone(disks), i, i+1))
+		return vm.WithDisks(slices.Delete(slices.Clone(disks), i, i+1))
 	}
 	return vm
 }

@@ -229,7 +229,7 @@ func (d guest) AttachDisk(ctx context.Context, p found, disk hypervisor.Disk) er
 	if err := d.mayPlug(p); err != nil {
 		return err
 	}
-	vm := p.Rec.VM.WithDisks(append(slices.Clone(disksOf(p.Rec.VM)), disk))
+	vm := p.Rec.VM.WithDisks(append(slices.Clone(p.Rec.VM.Disks()), disk))
 	err := d.Node.Check(vm)
 	if err == nil {
 		err = d.declared(disk)
@@ -274,13 +274,6 @@ func (d guest) mayPlug(p found) error {
 		return p.Conflict()
 	}
 	return d.Node.QEMU.Need(hypervisor.CanAttachDisk)
-}
-
-func disksOf(vm hypervisor.VM) []hypervisor.Disk {
-	if vm.Hardware == nil {
-		return nil
-	}
-	return vm.Hardware.Disks
 }
 
 // DetachDisk asks the guest to let a disk go, and takes its image away when it

@@ -78,7 +78,7 @@ func (d guest) Start(ctx context.Context, p found, vm hypervisor.VM) error {
 	if err != nil {
 		return err
 	}
-	if err := d.declared(disksOf(vm)...); err != nil {
+	if err := d.declared(vm.Disks()...); err != nil {
 		return err
 	}
 	if err := h.Reserve(vm, nil); err != nil {

@@ -55,7 +55,7 @@ func try(env []string, program string, args ...string) (string, error) {
 	return string(said), err
 }
 
-// Helm itself finds nothing wrong with the chart, and renders what kubectl renders of config/default; a real API server takes it.
+// Helm itself finds nothing wrong with the chart, and renders what kubectl renders of config/default.
 func TestHelmRendersWhatKustomizeDoes(t *testing.T) {
 	helm := filepath.Join(programs(t, apiserver.Release), "helm")
 	server := apiserver.Start(t)
