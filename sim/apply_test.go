@@ -172,6 +172,11 @@ func TestAPlanSurvivesWhatBreaks(t *testing.T) {
 		}
 		w.Run(time.Hour)
 		w.At(w.Now(), sim.WishPlan{Name: "weekend", Wish: store.RunPlan})
+		if open := func(h hostName) bool { return !w.HostRecord(h).Cordoned && !w.Draining(h) }; !slices.ContainsFunc(
+			w.Hosts()[1:], open) { // a plan whose VMs find no host waits, a day for each migration
+			w.At(w.Now(), sim.Undrain{Host: "n2"})
+			w.At(w.Now(), sim.Open{Host: "n2"})
+		}
 		w.Run(24 * time.Hour)
 		for _, v := range w.Violations() {
 			r.Errorf("%s: %s", v.Invariant, v.Detail)
