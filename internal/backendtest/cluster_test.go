@@ -32,13 +32,16 @@ const settingsText = `
 config:
   parallelMigrationsPerCluster: 4
   parallelOutboundMigrationsPerNode: 3
-  bandwidthPerMigration: 24MiB/s
+  bandwidthPerMigration: %s
 backoff: {base: 1s, cap: 4s}
 failover: {grace: %s}
 `
 
 // hosts are those of every cluster. The first one is drained.
 var hosts = []hostName{"h1", "h2", "h3"}
+
+// controllers are those of every cluster: its first daemons.
+var controllers = []string{"a", "b"}
 
 // address is where a host is reached by the others. Members of etcd have others.
 func address(h hostName) string { return "127.0.0.1" + strings.TrimPrefix(string(h), "h") }
@@ -62,7 +65,8 @@ type cluster struct {
 	*witness
 	etcd    *etcdtest.Cluster
 	store   *etcdstore.Store
-	url     string
+	url     string // the store, for what starts from now on
+	files   string // the certificates of operators; "": they need none
 	program string
 	daemons []*daemon // controllers, then agents
 	vms     []vmid
@@ -71,6 +75,19 @@ type cluster struct {
 
 // newCluster starts etcd, two controllers and the agents of all hosts.
 func newCluster(t *testing.T, members int, grace time.Duration) *cluster {
+	t.Helper()
+	c := newEmpty(t, members, grace, "24MiB/s")
+	for _, name := range controllers {
+		c.controller(name)
+	}
+	for _, h := range hosts {
+		c.agent(h)
+	}
+	return c
+}
+
+// newEmpty starts etcd, and a witness of the VMs that are to come.
+func newEmpty(t *testing.T, members int, grace time.Duration, bandwidth string) *cluster {
 	t.Helper()
 	inside(t)
 	f, err := features()
@@ -85,7 +102,7 @@ func newCluster(t *testing.T, members int, grace time.Duration) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings := fmt.Sprintf(settingsText, grace)
+	settings := fmt.Sprintf(settingsText, bandwidth, grace)
 	if err := os.WriteFile(filepath.Join(dir, "c.yaml"), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -100,22 +117,25 @@ func newCluster(t *testing.T, members int, grace time.Duration) *cluster {
 	t.Cleanup(func() { _ = c.store.Close() }) // the cluster may be gone
 	c.witness = newWitness(t, dir, f)
 	t.Cleanup(c.keep)
-	for _, name := range []string{"a", "b"} {
-		c.start("controller/"+name, "controller", "--name", name, "--config",
-			filepath.Join(dir, "c.yaml"), "--lease-duration", "3s")
-	}
-	for _, h := range hosts {
-		c.agent(h, f.Accelerator)
-	}
 	return c
 }
 
+// controller starts a controller.
+func (c *cluster) controller(name string, more ...string) {
+	c.start("controller/"+name, append([]string{"controller", "--name", name, "--config", filepath.Join(c.dir, "c.yaml"),
+		"--lease-duration", "3s"}, more...)...)
+}
+
 // agent starts the agent of a host.
-func (c *cluster) agent(h hostName, accelerator string) {
-	c.start("agent/"+string(h), "agent", "--host", string(h), "--dir",
+func (c *cluster) agent(h hostName, more ...string) {
+	f, err := features()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.start("agent/"+string(h), append([]string{"agent", "--host", string(h), "--dir",
 		filepath.Join(c.dir, string(h)), "--locks", filepath.Join(c.dir, "locks"), "--qemu", filepath.Join(c.bin, "qemu-system-x86_64"),
-		"--accelerator", accelerator, "--address", address(h), "--memory", "4GiB",
-		"--cpus", "64", "--poll", "200ms")
+		"--accelerator", f.Accelerator, "--address", address(h), "--memory", "4GiB",
+		"--cpus", "64", "--poll", "200ms"}, more...)...)
 }
 
 // keep copies the logs to where GODWIT_CRASHES_KEEP says, to be looked at.
@@ -161,13 +181,18 @@ func (c *cluster) daemon(name string) *daemon {
 	return c.daemons[i]
 }
 
+// environ is the environment of a command of an operator.
+func (c *cluster) environ() []string {
+	return append(os.Environ(), "GODWIT_STORE="+c.url, "GODWIT_TLS_DIR="+c.files)
+}
+
 // godwit runs a command of an operator, again while the store does not answer.
 func (c *cluster) godwit(args ...string) (string, error) {
 	var out []byte
 	var err error
 	for range 10 {
 		cmd := exec.Command(c.program, args...)
-		cmd.Env = append(os.Environ(), "GODWIT_STORE="+c.url)
+		cmd.Env = c.environ()
 		if out, err = cmd.CombinedOutput(); err == nil {
 			return string(out), nil
 		}

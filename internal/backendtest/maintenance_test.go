@@ -42,11 +42,7 @@ func TestMaintenanceOfFourHostsUnderCrashes(t *testing.T) {
 	noLeaks(t)
 	s := &serviced{cluster: newCluster(t, 1, 30*time.Second), struck: map[string]bool{}, hosts: append(slices.Clone(hosts), "h4")}
 	s.populate(4)
-	f, err := features()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.agent("h4", f.Accelerator)
+	s.agent("h4")
 	s.desk = client.Client{Store: s.store, Now: time.Now}
 	s.begin()
 	m := s.follow(15 * time.Minute)

@@ -5,7 +5,6 @@ package backendtest_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -111,7 +110,7 @@ func (c *cluster) must(args ...string) {
 // ask runs a command once.
 func (c *cluster) ask(args ...string) (string, error) {
 	cmd := exec.Command(c.program, args...)
-	cmd.Env = append(os.Environ(), "GODWIT_STORE="+c.url)
+	cmd.Env = c.environ()
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

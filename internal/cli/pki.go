@@ -156,13 +156,16 @@ func pkiRenew(dir *string) *cobra.Command {
 	return c
 }
 
-const pkiShowHelp = `List the certificates of an authority and when they end.
+const pkiShowHelp = `List the certificates of an authority, of what kind they are, and when they end. The kind is what a
+controller that serves the store takes the holder for: a host's agent, a controller, or a client, which has
+the role of its name. One that is unmarked is taken for a client: an earlier version of godwit has issued it to
+a host, and godwit pki renew NAME makes it a host's.
 
 Exit status: 0 all are valid, 2 bad input, 3 one has ended.`
 
 func pkiShow(dir *string) *cobra.Command {
 	asJSON := false
-	c := &cobra.Command{Use: "show", Short: "List certificates and when they end", Long: pkiShowHelp,
+	c := &cobra.Command{Use: "show", Short: "List certificates, their kinds and when they end", Long: pkiShowHelp,
 		Args: cobra.NoArgs}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON instead of a table")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -189,7 +192,7 @@ func pkiShow(dir *string) *cobra.Command {
 
 func pkiTable(c *cobra.Command, all []pki.Entry, now time.Time) error {
 	t := tabwriter.NewWriter(Plain(c.OutOrStdout()), 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "NAME\tENDS\tFILE\tFOR")
+	fmt.Fprintln(t, "NAME\tKIND\tENDS\tFILE\tFOR")
 	for _, e := range all {
 		name, end := e.Name, day(e.Ends)
 		if name == "" {
@@ -198,7 +201,7 @@ func pkiTable(c *cobra.Command, all []pki.Entry, now time.Time) error {
 		if !now.Before(e.Ends) {
 			end += ", ENDED"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", client.Plain(name), end, client.Plain(e.File),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", client.Plain(name), e.Kind, end, client.Plain(e.File),
 			client.Plain(e.Names()))
 	}
 	return t.Flush()

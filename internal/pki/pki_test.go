@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,6 +156,19 @@ func TestWhoseACertificateIs(t *testing.T) {
 	check(person, "client", "bob", false)
 	check(boss, "server", "boss", false)
 	check(boss, "client", "boss", false)
+	kinds := func(want string) {
+		t.Helper()
+		all, err := pki.List(dir)
+		must(t, err)
+		var got []string
+		for _, e := range all {
+			got = append(got, e.Name+" "+string(e.Kind))
+		}
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("the kinds are %s\nwant          %s", text, want)
+		}
+	}
+	kinds(" authority, bob client, boss controller, boss controller, n1 host, n1 host")
 
 	former := func(of, side string) { // without a unit, as it was
 		pair, err := tls.LoadX509KeyPair(filepath.Join(of, side+"-cert.pem"), filepath.Join(of, side+"-key.pem"))
@@ -174,10 +188,12 @@ func TestWhoseACertificateIs(t *testing.T) {
 	former(host, "client")
 	former(person, "client")
 	check(host, "client", "n1", false)
+	kinds(" authority, bob client, boss controller, boss controller, n1 unmarked, n1 unmarked")
 	_, err = a.Renew(pki.Renewal{Names: []string{"n1", "bob", "boss"}, Lasts: day, Authority: day}, now)
 	must(t, err)
 	check(host, "server", "n1", true)
 	check(host, "client", "n1", true)
 	check(person, "client", "bob", false)
 	check(boss, "client", "boss", false)
+	kinds(" authority, bob client, boss controller, boss controller, n1 host, n1 host")
 }

@@ -2,11 +2,13 @@ package pki
 
 import (
 	"crypto/ecdsa"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -15,9 +17,46 @@ import (
 type Entry struct {
 	// Name is whose it is; "" is the authority itself.
 	Name string    `json:"name,omitempty"`
+	Kind Kind      `json:"kind"`
 	File string    `json:"file"`
 	For  []string  `json:"for,omitempty"` // the names and addresses that it carries
 	Ends time.Time `json:"ends"`
+}
+
+// A Kind is what the holder of a certificate is to a controller that serves the store.
+type Kind string
+
+// The kinds of certificates.
+const (
+	AuthorityKind  Kind = "authority"
+	HostKind       Kind = "host"
+	ControllerKind Kind = "controller"
+	ClientKind     Kind = "client"
+	// UnmarkedKind: an earlier version of godwit has issued it, which knew of no units. [Authority.Renew]
+	// makes it a host's.
+	UnmarkedKind Kind = "unmarked"
+)
+
+// kindOf returns the kind of a certificate in a file.
+func kindOf(c *x509.Certificate, path string) Kind {
+	_, host := Holder(c)
+	switch {
+	case c.IsCA:
+		return AuthorityKind
+	case host:
+		return HostKind
+	case slices.Contains(c.Subject.OrganizationalUnit, controllerUnit):
+		return ControllerKind
+	case unmarked(c, path):
+		return UnmarkedKind
+	}
+	return ClientKind
+}
+
+// unmarked reports whether a certificate has no unit although its holder serves, which clients do not.
+func unmarked(c *x509.Certificate, path string) bool {
+	_, err := os.Lstat(filepath.Join(filepath.Dir(path), "server-cert.pem"))
+	return err == nil && len(c.Subject.OrganizationalUnit) == 0
 }
 
 // List returns the certificates in a directory: the authority's first, then by name.
@@ -59,7 +98,7 @@ func entry(name, path string) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	e := Entry{Name: name, File: path, For: c.DNSNames, Ends: c.NotAfter.UTC()}
+	e := Entry{Name: name, Kind: kindOf(c, path), File: path, For: c.DNSNames, Ends: c.NotAfter.UTC()}
 	for _, ip := range c.IPAddresses {
 		e.For = append(e.For, ip.String())
 	}
@@ -135,9 +174,7 @@ func (a *Authority) again(path string, lasts time.Duration, now time.Time) error
 	if !is || c.CheckSignatureFrom(a.Cert) != nil {
 		return fmt.Errorf("%s was not made by this authority: it is not renewed", path)
 	}
-	served := filepath.Join(filepath.Dir(path), "server-cert.pem")
-	if _, err := os.Lstat(served); err == nil && len(c.Subject.OrganizationalUnit) == 0 {
-		// An earlier version of godwit has issued it, which knew of no units: it is a host's.
+	if unmarked(c, path) {
 		c.Subject.OrganizationalUnit, c.RawSubject = []string{hostUnit}, nil
 	}
 	return a.certify(path, c, key, lasts, now)
