@@ -155,7 +155,7 @@ func TestAHostThatCannotBeOpenedSaysWhy(t *testing.T) {
 			if h != nil {
 				h.Close()
 			}
-			wantRefused(t, err, s.kind, s.words...)
+			backendtest.Refused(t, err, s.kind, s.words...)
 			if d := time.Since(began); d > 5*time.Second {
 				t.Errorf("it took %v", d)
 			}
@@ -180,7 +180,7 @@ func TestAnotherProcessOwnsTheDirectory(t *testing.T) {
 	}
 	defer e.Kill()
 	_, err = libvirt.New(t.Context(), c)
-	wantRefused(t, err, hypervisor.Conflict, c.Dir,
+	backendtest.Refused(t, err, hypervisor.Conflict, c.Dir,
 		"in use by process "+fmt.Sprint(e.PID()), "stop it")
 	e.Kill()
 	h, err := libvirt.New(t.Context(), c)
@@ -248,14 +248,14 @@ func TestACorruptJournalIsNamed(t *testing.T) {
 			for i, word := range row.words {
 				row.words[i] = strings.ReplaceAll(word, "LINE", fmt.Sprint(line))
 			}
-			wantRefused(t, err, hypervisor.Invalid, append(row.words, files[0])...)
+			backendtest.Refused(t, err, hypervisor.Invalid, append(row.words, files[0])...)
 			must(t, os.WriteFile(files[0], text, 0o600))
 		})
 	}
 	_, err := w.open(hostb)
 	must(t, err)
-	if d := w.domain(hostb, vm.ID); d.State != hypervisor.Receiving {
+	if d := w.Domain(hostb, vm.ID); d.State != hypervisor.Receiving {
 		t.Errorf("repaired, it is %v", d.State)
 	}
-	w.do(hostb, vm.ID, hypervisor.Discard{Job: "job"})
+	w.Do(hostb, vm.ID, hypervisor.Discard{Job: "job"})
 }

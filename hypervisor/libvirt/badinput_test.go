@@ -12,18 +12,19 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // untouched wants a VM to run where it was, with no job under way.
 func (w *trial) untouched(id vmid) {
-	w.t.Helper()
-	d := w.domain(hosta, id)
+	w.T.Helper()
+	d := w.Domain(hosta, id)
 	if d.State != hypervisor.Running || d.Job != "" {
-		w.t.Errorf("the VM has become %+v", d)
+		w.T.Errorf("the VM has become %+v", d)
 	}
 	if text := w.virsh(hostb, "list", "--all", "--name"); strings.Contains(text, domainOf(id)) {
-		w.t.Errorf("the target's libvirtd has %q", text)
+		w.T.Errorf("the target's libvirtd has %q", text)
 	}
 }
 
@@ -106,12 +107,12 @@ func TestAMigrationThatCannotBeIsRefused(t *testing.T) {
 			if row.address != nil {
 				a = row.address(a)
 			}
-			wantRefused(w.t, w.migrate(j, stays.ID, a, row.options), row.kind, row.words...)
+			backendtest.Refused(w.T, w.migrate(j, stays.ID, a, row.options), row.kind, row.words...)
 			w.untouched(stays.ID)
-			if p := w.progress(hosta, j); p.Status != hypervisor.JobNone {
-				w.t.Errorf("the job is %v", p.Status)
+			if p := w.Progress(hosta, j); p.Status != hypervisor.JobNone {
+				w.T.Errorf("the job is %v", p.Status)
 			}
-			w.do(hostb, stays.ID, hypervisor.Discard{Job: j})
+			w.Do(hostb, stays.ID, hypervisor.Discard{Job: j})
 			w.barless()
 		})
 	}
@@ -123,7 +124,7 @@ func TestAMigrationThatCannotBeIsRefused(t *testing.T) {
 
 // barless removes the tombstones of what was discarded.
 func (w *trial) barless() {
-	w.t.Helper()
+	w.T.Helper()
 	for uuid := range strings.FieldsSeq(w.virsh(hostb, "list", "--all", "--uuid")) {
 		w.virsh(hostb, "undefine", uuid)
 	}
@@ -142,17 +143,17 @@ func TestAVMThatVirshMovesIsNotMovedTwice(t *testing.T) {
 			domainOf(vm.ID), w.PeerURI(string(hostb)))
 		ended <- err
 	}()
-	w.eventually("virsh moves it", func() bool {
+	w.Eventually("virsh moves it", func() bool {
 		return strings.Contains(w.virsh(hosta, "domjobinfo", domainOf(vm.ID)), "Unbounded")
 	})
-	wantRefused(t, w.migrate("job", vm.ID, a, transferOptions{}), hypervisor.Conflict)
-	w.refuses(hosta, vm.ID, hypervisor.Pause{}, hypervisor.Conflict, "moving")
+	backendtest.Refused(t, w.migrate("job", vm.ID, a, transferOptions{}), hypervisor.Conflict)
+	w.Refuses(hosta, vm.ID, hypervisor.Pause{}, hypervisor.Conflict, "moving")
 	w.virsh(hosta, "domjobabort", domainOf(vm.ID))
 	if err := <-ended; err == nil {
 		t.Error("virsh has moved it")
 	}
 	w.sound(hosta, vm.ID)
-	w.do(hostb, vm.ID, hypervisor.Discard{Job: "job"})
+	w.Do(hostb, vm.ID, hypervisor.Discard{Job: "job"})
 	w.ends(hosta, vm.ID)
 }
 
@@ -169,16 +170,16 @@ func TestANameThatIsTakenIsAReason(t *testing.T) {
 	w.virsh(hostb, "define", xml)
 	wantReasons(t, w.migrate("job", vm.ID, a, transferOptions{}), hypervisor.Conflict,
 		"name and uuid")
-	if d := w.domain(hosta, vm.ID); d.State != hypervisor.Running || d.Job != "" {
+	if d := w.Domain(hosta, vm.ID); d.State != hypervisor.Running || d.Job != "" {
 		t.Errorf("the VM has become %+v", d)
 	}
-	_, err := w.host(hostb).Receive(t.Context(), hypervisor.Incoming{Job: "next", VM: vm})
-	wantRefused(t, err, hypervisor.Conflict)
+	_, err := w.Host(hostb).Receive(t.Context(), hypervisor.Incoming{Job: "next", VM: vm})
+	backendtest.Refused(t, err, hypervisor.Conflict)
 	if !strings.Contains(w.virsh(hostb, "list", "--all", "--name"), domainOf(vm.ID)) {
 		t.Error("the other domain is gone")
 	}
 	w.virsh(hostb, "undefine", domainOf(vm.ID))
-	w.do(hostb, vm.ID, hypervisor.Discard{Job: "job"})
+	w.Do(hostb, vm.ID, hypervisor.Discard{Job: "job"})
 	w.ends(hosta, vm.ID)
 }
 
@@ -192,11 +193,11 @@ func TestADiskThatIsMissingAtTheTargetIsAReason(t *testing.T) {
 	hw.Disks = []hypervisor.Disk{{Name: "data", Path: inside, Size: mib}}
 	vm.Hardware = &hw
 	w.start(hosta, vm)
-	_, err := w.host(hostb).Receive(t.Context(), hypervisor.Incoming{Job: "job", VM: vm})
+	_, err := w.Host(hostb).Receive(t.Context(), hypervisor.Incoming{Job: "job", VM: vm})
 	wantReasons(t, err, hypervisor.Invalid, "disk data")
 	vm.Hardware = &hypervisor.Hardware{Machine: "pc", Firmware: "/nonexistent/rom",
 		Disks: []hypervisor.Disk{{Name: "a", Path: "/nonexistent/a"}, {Name: "b", Path: "/none/b"}}}
-	_, err = w.host(hostb).Receive(t.Context(), hypervisor.Incoming{Job: "job", VM: vm})
+	_, err = w.Host(hostb).Receive(t.Context(), hypervisor.Incoming{Job: "job", VM: vm})
 	wantReasons(t, err, hypervisor.Invalid, "disk a", "disk b", "firmware")
 	w.untouched(vm.ID)
 	w.ends(hosta, vm.ID)
@@ -261,33 +262,33 @@ func TestHostileNamesAreRefusedOrKeptApart(t *testing.T) {
 
 // tryName does to a VM what can be done with a name, and reports whether it was taken.
 func (w *trial) tryName(id vmid) (taken bool) {
-	w.t.Helper()
-	ctx, vm := w.t.Context(), w.vm(id, calm)
+	w.T.Helper()
+	ctx, vm := w.T.Context(), w.vm(id, calm)
 	h, other := w.hosts[hosta], w.hosts[hostb]
 	errStart := h.Do(ctx, id, hypervisor.Start{VM: vm})
 	address, errReceive := other.Receive(ctx, hypervisor.Incoming{Job: jobID("job " + id), VM: vm})
 	d, err := h.Domain(ctx, id)
 	if err != nil {
-		w.t.Errorf("Domain of %.60q: %v", id, err)
+		w.T.Errorf("Domain of %.60q: %v", id, err)
 	}
 	taken = d.State != hypervisor.Absent
 	if taken != (errStart == nil) || taken && d.VM.ID != id {
-		w.t.Errorf("%.60q is %v, %.60q, and Start said %v", id, d.State, d.VM.ID, errStart)
+		w.T.Errorf("%.60q is %v, %.60q, and Start said %v", id, d.State, d.VM.ID, errStart)
 	}
 	for what, err := range map[string]error{"Start": errStart, "Receive": errReceive} {
 		if err != nil && !errors.Is(err, hypervisor.Invalid) {
-			w.t.Errorf("%s of %.60q: %v", what, id, err)
+			w.T.Errorf("%s of %.60q: %v", what, id, err)
 		}
 	}
 	if errReceive == nil {
 		err := other.Do(ctx, id, hypervisor.Discard{Job: jobID("job " + id)})
 		if err != nil {
-			w.t.Errorf("Discard of %.60q at %.60q: %v", id, address, err)
+			w.T.Errorf("Discard of %.60q at %.60q: %v", id, address, err)
 		}
 	}
 	for _, c := range []hypervisor.Command{hypervisor.Kill{}, hypervisor.Forget{}} {
 		if err := h.Do(ctx, id, c); taken && err != nil {
-			w.t.Errorf("%T of %.60q: %v", c, id, err)
+			w.T.Errorf("%T of %.60q: %v", c, id, err)
 		}
 	}
 	for _, c := range []hypervisor.Command{nil, hypervisor.Activate{}, hypervisor.Resume{},
@@ -297,12 +298,12 @@ func (w *trial) tryName(id vmid) (taken bool) {
 		hypervisor.MeasureDirtyRate{For: -1}, hypervisor.Resize{}} {
 		err := h.Do(ctx, id, c)
 		if !errors.Is(err, hypervisor.Invalid) && !errors.Is(err, hypervisor.NotFound) {
-			w.t.Errorf("%T of %.60q that is not there: %v", c, id, err)
+			w.T.Errorf("%T of %.60q that is not there: %v", c, id, err)
 		}
 	}
 	if _, err := h.Progress(ctx, jobID(id)); err != nil {
-		w.t.Errorf("Progress of %.60q: %v", id, err)
+		w.T.Errorf("Progress of %.60q: %v", id, err)
 	}
-	wantRefused(w.t, h.Adjust(ctx, jobID(id), nil), hypervisor.NotFound)
+	backendtest.Refused(w.T, h.Adjust(ctx, jobID(id), nil), hypervisor.NotFound)
 	return taken
 }

@@ -34,14 +34,14 @@ func TestATargetThatHasAnotherDomainIsRefused(t *testing.T) {
 			w.virshFile(hostb, "define", w.stub(row.name, "<uuid>"+row.uuid+"</uuid>"))
 			err := w.migrate("job", vm.ID, address, transferOptions{})
 			wantReasons(t, err, hypervisor.Conflict, "name and uuid")
-			if p := w.progress(hosta, "job"); p.Status != hypervisor.JobNone {
+			if p := w.Progress(hosta, "job"); p.Status != hypervisor.JobNone {
 				t.Errorf("the job was begun: %v", p.Status)
 			}
 			w.sound(hosta, vm.ID)
 			if got := w.virsh(hostb, "domuuid", row.name); got != row.uuid {
 				t.Errorf("the target's own domain is %s now", got)
 			}
-			w.do(hosta, vm.ID, hypervisor.Kill{}, hypervisor.Forget{})
+			w.Do(hosta, vm.ID, hypervisor.Kill{}, hypervisor.Forget{})
 		})
 	}
 }
@@ -67,16 +67,16 @@ func TestWhatCannotMoveIsSaidBeforehand(t *testing.T) {
 	}
 	id := vmid("default/tied")
 	w.virshFile(hosta, "define", w.foreignXML("tied", secretDisk))
-	address := w.receive("rests", w.domain(hosta, id).VM)
+	address := w.receive("rests", w.Domain(hosta, id).VM)
 	err := w.migrate("rests", id, address, transferOptions{})
 	wantReasons(t, err, hypervisor.Conflict, "secret")
-	w.do(hostb, id, hypervisor.Discard{Job: "rests"})
-	w.do(hosta, id, hypervisor.Forget{})
+	w.Do(hostb, id, hypervisor.Discard{Job: "rests"})
+	w.Do(hosta, id, hypervisor.Forget{})
 
 	w.virshFile(hosta, "define", w.foreignXML("tied", share))
-	vm := w.domain(hosta, id).VM
+	vm := w.Domain(hosta, id).VM
 	w.start(hosta, vm)
-	address = w.receive("runs", w.domain(hosta, id).VM)
+	address = w.receive("runs", w.Domain(hosta, id).VM)
 	w.virshFile(hostb, "define", w.stub("tied", ""))
 	err = w.migrate("runs", id, address, transferOptions{})
 	wantReasons(t, err, hypervisor.Conflict, "name and uuid",

@@ -15,16 +15,16 @@ func TestAVMAtRestMovesColdAndStartsThere(t *testing.T) {
 	vm := w.vm(traveller, calm)
 	w.start(hosta, vm)
 	w.virsh(hosta, "autostart", domainOf(vm.ID))
-	w.do(hosta, vm.ID, hypervisor.Kill{})
+	w.Do(hosta, vm.ID, hypervisor.Kill{})
 	w.begin("job", vm.ID, transferOptions{})
-	w.until("job", hypervisor.JobSucceeded)
-	w.becomes(hostb, vm.ID, hypervisor.Shutoff)
+	w.Until(hosta, "job", hypervisor.JobSucceeded)
+	w.Becomes(hostb, vm.ID, hypervisor.Shutoff)
 	if a := w.dominfo(hosta, vm.ID, "Autostart"); a != "disable" {
 		t.Errorf("what is left at the source would start with its host: %s", a)
 	}
-	w.refuses(hosta, vm.ID, hypervisor.Start{VM: vm}, hypervisor.Conflict)
-	w.do(hosta, vm.ID, moved("job", vm.ID, hostb))
-	w.eventually("it starts with its target", func() bool {
+	w.Refuses(hosta, vm.ID, hypervisor.Start{VM: vm}, hypervisor.Conflict)
+	w.Do(hosta, vm.ID, moved("job", vm.ID, hostb))
+	w.Eventually("it starts with its target", func() bool {
 		return w.dominfo(hostb, vm.ID, "Autostart") == "enable"
 	})
 	w.start(hostb, vm)
@@ -39,13 +39,13 @@ func TestLocalDisksKeepAVMAtRestWhereItIs(t *testing.T) {
 	contents := w.furnish(hosta, vm)
 	wantReasons(t, w.send("job", vm.ID, transferOptions{}), hypervisor.Conflict,
 		"disk root", "disk data")
-	if p := w.progress(hosta, "job"); p.Status != hypervisor.JobNone {
+	if p := w.Progress(hosta, "job"); p.Status != hypervisor.JobNone {
 		t.Errorf("the job was begun: %v", p.Status)
 	}
 	if got := w.images(hostb); len(got) > 0 || w.virsh(hostb, "list", "--all", "--name") != "" {
 		t.Errorf("something has moved: %v", got)
 	}
-	w.do(hostb, vm.ID, hypervisor.Discard{Job: "job"})
+	w.Do(hostb, vm.ID, hypervisor.Discard{Job: "job"})
 	w.same(hosta, vm.ID, contents)
 	w.start(hosta, vm)
 	w.begin("live", vm.ID, transferOptions{})
@@ -55,14 +55,14 @@ func TestLocalDisksKeepAVMAtRestWhereItIs(t *testing.T) {
 // freeze makes a directory of a host read-only until thaw is called. It skips the test
 // where that does not work.
 func (w *trial) freeze(n name, dir string) (thaw func()) {
-	w.t.Helper()
+	w.T.Helper()
 	for _, args := range [][]string{{"--bind", dir, dir}, {"-o", "remount,ro,bind", dir}} {
 		if out, err := w.Run(string(n), append([]string{"mount"}, args...)...); err != nil {
-			w.t.Skipf("a directory cannot be made read-only: %v %s", err, out)
+			w.T.Skipf("a directory cannot be made read-only: %v %s", err, out)
 		}
 	}
 	thaw = sync.OnceFunc(func() { _, _ = w.Run(string(n), "umount", "-l", dir) })
-	w.t.Cleanup(thaw)
+	w.T.Cleanup(thaw)
 	return thaw
 }
 
@@ -78,7 +78,7 @@ func TestAResizeThatFailsChangesNothing(t *testing.T) {
 	bigger.Hardware.Disks[0].Size, bigger.Hardware.Disks[1].Size = 8*mib, 16*mib
 	bigger.CPUs, bigger.Memory = 2, vm.Memory+4*mib
 	thaw := w.freeze(hosta, "/etc/libvirt/qemu")
-	if err := w.host(hosta).Do(t.Context(), vm.ID, hypervisor.Resize{VM: bigger}); err == nil {
+	if err := w.Host(hosta).Do(t.Context(), vm.ID, hypervisor.Resize{VM: bigger}); err == nil {
 		t.Error("libvirt keeps a definition that it cannot write")
 	}
 	thaw()
@@ -91,11 +91,11 @@ func TestAResizeThatFailsChangesNothing(t *testing.T) {
 	if after := w.virsh(hosta, "dumpxml", domainOf(vm.ID)); after != before {
 		t.Errorf("the definition was\n%s\nand is\n%s", before, after)
 	}
-	if d := w.domain(hosta, vm.ID); !d.VM.Equal(vm) {
+	if d := w.Domain(hosta, vm.ID); !d.VM.Equal(vm) {
 		t.Errorf("it is %+v %+v", d.VM, d.VM.Hardware)
 	}
 
-	w.do(hosta, vm.ID, hypervisor.Resize{VM: bigger}, hypervisor.Resize{VM: bigger})
+	w.Do(hosta, vm.ID, hypervisor.Resize{VM: bigger}, hypervisor.Resize{VM: bigger})
 	for _, d := range bigger.Hardware.Disks {
 		if i := w.info(w.disk(hosta, vm.ID, d.Name)); i.Size != d.Size {
 			t.Errorf("disk %s has %v, want %v", d.Name, i.Size, d.Size)
@@ -103,7 +103,7 @@ func TestAResizeThatFailsChangesNothing(t *testing.T) {
 	}
 	w.start(hosta, bigger)
 	w.sound(hosta, vm.ID)
-	if d := w.domain(hosta, vm.ID); !d.VM.Equal(bigger) {
+	if d := w.Domain(hosta, vm.ID); !d.VM.Equal(bigger) {
 		t.Errorf("it is %+v %+v", d.VM, d.VM.Hardware)
 	}
 	w.ends(hosta, vm.ID)

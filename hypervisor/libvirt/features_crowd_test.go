@@ -19,7 +19,7 @@ func TestManyTargetsAreOpenedAtOnce(t *testing.T) {
 		vm := w.vm(vmid(fmt.Sprintf("suite/crowd-%d", i)), calm)
 		all.Go(func() {
 			in := hypervisor.Incoming{Job: jobID(vm.ID), VM: vm}
-			if _, err := w.host(hostb).Receive(t.Context(), in); err != nil {
+			if _, err := w.Host(hostb).Receive(t.Context(), in); err != nil {
 				t.Error(err)
 			}
 		})

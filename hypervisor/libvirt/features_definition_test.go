@@ -43,38 +43,38 @@ func (w *trial) foreignXML(name, devices string) string {
 
 // virshFile runs a command of virsh's that reads a file.
 func (w *trial) virshFile(n name, command, xml string) {
-	w.t.Helper()
+	w.T.Helper()
 	path := filepath.Join(w.dir, "domain.xml")
 	if err := os.WriteFile(path, []byte(xml), 0o600); err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	w.virsh(n, command, path)
 }
 
 // move moves a VM, sound as it is, and releases its source.
 func (w *trial) move(j jobID, vm hypervisor.VM, from, to name) {
-	w.t.Helper()
-	a, err := w.host(to).Receive(w.t.Context(), hypervisor.Incoming{Job: j, VM: vm})
+	w.T.Helper()
+	a, err := w.Host(to).Receive(w.T.Context(), hypervisor.Incoming{Job: j, VM: vm})
 	if err == nil {
-		err = w.host(from).Migrate(w.t.Context(), hypervisor.Outgoing{Job: j, VM: vm.ID,
+		err = w.Host(from).Migrate(w.T.Context(), hypervisor.Outgoing{Job: j, VM: vm.ID,
 			Target: to, Address: a})
 	}
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
-	w.eventually(string(j)+" has succeeded", func() bool {
-		p := w.progress(from, j)
+	w.Eventually(string(j)+" has succeeded", func() bool {
+		p := w.Progress(from, j)
 		if p.Status == hypervisor.JobFailed {
-			w.t.Fatalf("%s failed: %s", j, p.Error)
+			w.T.Fatalf("%s failed: %s", j, p.Error)
 		}
 		return p.Status == hypervisor.JobSucceeded
 	})
-	w.do(from, vm.ID, moved(j, vm.ID, to))
+	w.Do(from, vm.ID, moved(j, vm.ID, to))
 }
 
 // dominfo returns what libvirt says of a property of a domain.
 func (w *trial) dominfo(n name, id vmid, key string) string {
-	w.t.Helper()
+	w.T.Helper()
 	for line := range strings.Lines(w.virsh(n, "dominfo", domainOf(id))) {
 		if k, v, _ := strings.Cut(line, ":"); k == key {
 			return strings.TrimSpace(v)
@@ -85,11 +85,11 @@ func (w *trial) dominfo(n name, id vmid, key string) string {
 
 // keeps wants the XML of a domain to say all of this.
 func (w *trial) keeps(n name, id vmid, what []string, flags ...string) {
-	w.t.Helper()
+	w.T.Helper()
 	xml := w.virsh(n, append([]string{"dumpxml", domainOf(id)}, flags...)...)
 	for _, text := range what {
 		if !strings.Contains(xml, text) {
-			w.t.Errorf("on %s its XML %v lacks %s:\n%s", n, flags, text, xml)
+			w.T.Errorf("on %s its XML %v lacks %s:\n%s", n, flags, text, xml)
 		}
 	}
 }
@@ -101,21 +101,21 @@ func TestAForeignDomainMovesThereAndBack(t *testing.T) {
 	w := newTrial(t, nil)
 	w.virshFile(hosta, "define", w.foreignXML(oddName, ""))
 	uuid := w.virsh(hosta, "domuuid", oddName)
-	all, err := w.host(hosta).Domains(t.Context())
+	all, err := w.Host(hosta).Domains(t.Context())
 	if err != nil || len(all) != 1 || all[0].VM.ID != oddVM || all[0].State != hypervisor.Shutoff ||
 		all[0].VM.Memory != 12*mib || all[0].VM.Hardware.DebugPort != 0xe9 {
 		t.Fatalf("the host shows %+v: %v", all, err)
 	}
 	vm := all[0].VM
 	w.start(hosta, vm)
-	w.move("there", w.domain(hosta, oddVM).VM, hosta, hostb)
+	w.move("there", w.Domain(hosta, oddVM).VM, hosta, hostb)
 	w.sound(hostb, oddVM)
 	w.keeps(hostb, oddVM, foreignParts)
 	w.keeps(hostb, oddVM, foreignParts, "--inactive")
 	if got := w.virsh(hosta, "list", "--all", "--name"); got != "" {
 		t.Errorf("the source still has %q", got)
 	}
-	w.move("back", w.domain(hostb, oddVM).VM, hostb, hosta)
+	w.move("back", w.Domain(hostb, oddVM).VM, hostb, hosta)
 	w.sound(hosta, oddVM)
 	if got := w.virsh(hosta, "domuuid", oddName); got != uuid {
 		t.Errorf("its UUID is %s and was %s", got, uuid)
@@ -123,10 +123,10 @@ func TestAForeignDomainMovesThereAndBack(t *testing.T) {
 	if p := w.dominfo(hosta, oddVM, "Persistent"); p != "yes" {
 		t.Errorf("it came back persistent: %s", p)
 	}
-	w.do(hosta, oddVM, hypervisor.Kill{})
-	vm = w.domain(hosta, oddVM).VM
+	w.Do(hosta, oddVM, hypervisor.Kill{})
+	vm = w.Domain(hosta, oddVM).VM
 	vm.Memory, vm.CPUs = 24*mib, 2
-	w.do(hosta, oddVM, hypervisor.Resize{VM: vm})
+	w.Do(hosta, oddVM, hypervisor.Resize{VM: vm})
 	w.keeps(hosta, oddVM, append(foreignParts, "<vcpu placement='static'>2</vcpu>",
 		"<memory unit='KiB'>24576</memory>"))
 	w.ends(hosta, oddVM)
@@ -142,21 +142,21 @@ func TestATransientDomainStaysTransient(t *testing.T) {
 	w.virshFile(hosta, "create", w.foreignXML("passing", ""))
 	w.sound(hosta, id)
 	w.begin("job", id, transferOptions{Bandwidth: slow})
-	w.until("job", hypervisor.JobActive)
+	w.Until(hosta, "job", hypervisor.JobActive)
 	w.cancelled("job", id)
 	if p := w.dominfo(hosta, id, "Persistent"); p != "no" {
 		t.Errorf("after a move that was cancelled it is persistent: %s", p)
 	}
 	w.begin("there", id, transferOptions{})
-	w.until("there", hypervisor.JobSucceeded)
+	w.Until(hosta, "there", hypervisor.JobSucceeded)
 	w.sound(hostb, id)
 	if p := w.dominfo(hostb, id, "Persistent"); p != "no" {
 		t.Errorf("at the target it is persistent: %s", p)
 	}
-	if s := w.domain(hosta, id).State; s != hypervisor.HandedOver {
+	if s := w.Domain(hosta, id).State; s != hypervisor.HandedOver {
 		t.Errorf("the source is %v", s)
 	}
-	w.do(hosta, id, moved("there", id, hostb))
+	w.Do(hosta, id, moved("there", id, hostb))
 	w.ends(hostb, id)
 }
 
@@ -176,16 +176,16 @@ func TestAutostartGoesWithTheVM(t *testing.T) {
 		t.Errorf("after a move that was cancelled it does not start with its host: %s", a)
 	}
 	w.begin("job", vm.ID, transferOptions{})
-	w.until("job", hypervisor.JobSucceeded)
+	w.Until(hosta, "job", hypervisor.JobSucceeded)
 	w.sound(hostb, vm.ID)
 	p, a := w.dominfo(hosta, vm.ID, "Persistent"), w.dominfo(hosta, vm.ID, "Autostart")
 	if p != "yes" || a != "disable" {
 		t.Errorf("before Release it is at its source persistent %s, autostart %s", p, a)
 	}
-	w.eventually("it starts with its target", func() bool {
+	w.Eventually("it starts with its target", func() bool {
 		return w.dominfo(hostb, vm.ID, "Autostart") == "enable"
 	})
-	w.do(hosta, vm.ID, moved("job", vm.ID, hostb))
+	w.Do(hosta, vm.ID, moved("job", vm.ID, hostb))
 	if got := w.virsh(hosta, "list", "--all", "--name"); got != "" {
 		t.Errorf("after Release the source still has %q", got)
 	}
@@ -198,17 +198,17 @@ func TestAManagedSaveIsLeftAlone(t *testing.T) {
 	vm := w.vm(traveller, calm)
 	w.start(hosta, vm)
 	w.virsh(hosta, "managedsave", domainOf(vm.ID))
-	w.becomes(hosta, vm.ID, hypervisor.Shutoff)
+	w.Becomes(hosta, vm.ID, hypervisor.Shutoff)
 	wantReasons(t, w.send("job", vm.ID, transferOptions{}), hypervisor.Conflict, "saved state")
-	w.do(hostb, vm.ID, hypervisor.Discard{Job: "job"})
-	if err := w.host(hosta).Do(t.Context(), vm.ID, hypervisor.Forget{}); err == nil {
+	w.Do(hostb, vm.ID, hypervisor.Discard{Job: "job"})
+	if err := w.Host(hosta).Do(t.Context(), vm.ID, hypervisor.Forget{}); err == nil {
 		t.Error("it was forgotten, with its memory")
 	}
 	before := w.pulse(vm.ID).Rhythm().Beats
 	if err := w.hosts[hosta].Do(t.Context(), vm.ID, hypervisor.Start{VM: vm}); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("it beats on", func() bool { return w.pulse(vm.ID).Rhythm().Beats > before })
+	w.Eventually("it beats on", func() bool { return w.pulse(vm.ID).Rhythm().Beats > before })
 	w.sound(hosta, vm.ID)
 	w.ends(hosta, vm.ID)
 }
@@ -235,7 +235,7 @@ func TestTheTargetMayDiffer(t *testing.T) {
 				hypervisor.Disk{Name: "data", Path: here, Size: mib, ReadOnly: true})
 			w.start(hosta, vm)
 			if cold {
-				w.do(hosta, vm.ID, hypervisor.Kill{})
+				w.Do(hosta, vm.ID, hypervisor.Kill{})
 			}
 			disk := vm.Hardware.Disks[0]
 			disk.Path = there
@@ -245,7 +245,7 @@ func TestTheTargetMayDiffer(t *testing.T) {
 			if err := w.migrate("job", vm.ID, address, transferOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			w.until("job", hypervisor.JobSucceeded)
+			w.Until(hosta, "job", hypervisor.JobSucceeded)
 			if !cold {
 				w.sound(hostb, vm.ID)
 				pins := w.virsh(hostb, "vcpupin", domainOf(vm.ID), "0")
@@ -255,10 +255,10 @@ func TestTheTargetMayDiffer(t *testing.T) {
 			}
 			w.keeps(hostb, vm.ID, []string{"cpuset='1'", there, "nodeset='0'"})
 			w.keeps(hostb, vm.ID, []string{"cpuset='1'", there, "nodeset='0'"}, "--inactive")
-			if d := w.domain(hostb, vm.ID); !d.VM.Equal(other) {
+			if d := w.Domain(hostb, vm.ID); !d.VM.Equal(other) {
 				t.Errorf("at the target it is %+v, want %+v", d.VM.Hardware, other.Hardware)
 			}
-			w.do(hosta, vm.ID, moved("job", vm.ID, hostb))
+			w.Do(hosta, vm.ID, moved("job", vm.ID, hostb))
 			w.ends(hostb, vm.ID)
 		})
 	}
@@ -272,14 +272,15 @@ func TestARewriteThatFailsEndsTheJob(t *testing.T) {
 	vm := w.vm(traveller, calm)
 	w.start(hosta, vm)
 	w.virsh(hosta, "autostart", domainOf(vm.ID))
-	wantRefused(t, w.send("job", vm.ID, transferOptions{}), hypervisor.Invalid, "no such rule")
-	if p := w.progress(hosta, "job"); p.Status != hypervisor.JobFailed || p.Error == "" {
+	backendtest.Refused(t, w.send("job", vm.ID, transferOptions{}), hypervisor.Invalid,
+		"no such rule")
+	if p := w.Progress(hosta, "job"); p.Status != hypervisor.JobFailed || p.Error == "" {
 		t.Errorf("the job is %v: %q", p.Status, p.Error)
 	}
 	w.stays("job", vm.ID)
 	if a := w.dominfo(hosta, vm.ID, "Autostart"); a != "enable" {
 		t.Errorf("it does not start with its host any more: %s", a)
 	}
-	w.do(hosta, vm.ID, hypervisor.Pause{}, hypervisor.Unpause{})
+	w.Do(hosta, vm.ID, hypervisor.Pause{}, hypervisor.Unpause{})
 	w.ends(hosta, vm.ID)
 }

@@ -46,34 +46,34 @@ func TestADirectMigrationIsLedByThisProcess(t *testing.T) {
 	w.start(hosta, vm)
 	w.begin("live", vm.ID, transferOptions{Bandwidth: hypervisor.Bandwidth(mib)})
 	time.Sleep(limit + time.Second) // longer than a call may take
-	w.adjust("live", hypervisor.SetBandwidth{})
+	w.Adjust("live", hypervisor.SetBandwidth{})
 	w.arrives("live", vm.ID)
 	w.ends(hostb, vm.ID)
 
 	w.start(hosta, vm)
-	w.do(hosta, vm.ID, hypervisor.Kill{})
+	w.Do(hosta, vm.ID, hypervisor.Kill{})
 	w.begin("cold", vm.ID, transferOptions{})
-	w.until("cold", hypervisor.JobSucceeded)
-	w.becomes(hostb, vm.ID, hypervisor.Shutoff)
-	w.do(hosta, vm.ID, moved("cold", vm.ID, hostb))
+	w.Until(hosta, "cold", hypervisor.JobSucceeded)
+	w.Becomes(hostb, vm.ID, hypervisor.Shutoff)
+	w.Do(hosta, vm.ID, moved("cold", vm.ID, hostb))
 	w.ends(hostb, vm.ID)
 }
 
 // disconnect ends all connections to a host's libvirtd, as the end of the processes at
 // their other ends would.
 func (w *trial) disconnect(n name) {
-	w.t.Helper()
+	w.T.Helper()
 	admin := func(args ...string) (string, error) {
 		uri := "libvirtd:///system?socket=" +
 			w.Outside(string(n), "/run/libvirt/libvirt-admin-sock")
-		cmd := exec.CommandContext(testutil.Context(w.t, testutil.DefaultLimit), "virt-admin",
+		cmd := exec.CommandContext(testutil.Context(w.T, testutil.DefaultLimit), "virt-admin",
 			append([]string{"-q", "-c", uri}, args...)...)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
 	list, err := admin("client-list", "libvirtd")
 	if err != nil {
-		w.t.Fatalf("virt-admin: %v: %s", err, list)
+		w.T.Fatalf("virt-admin: %v: %s", err, list)
 	}
 	for line := range strings.Lines(list) {
 		if id := strings.Fields(line); len(id) > 1 {
@@ -110,9 +110,9 @@ func TestADirectMigrationEndsWithItsConnections(t *testing.T) {
 // ended waits until a job that hosta sends has ended, also while its libvirtd does not
 // answer for a moment.
 func (w *trial) ended(j jobID) (p hypervisor.Progress) {
-	w.t.Helper()
-	w.eventually(string(j)+" has ended", func() bool {
-		now, err := w.hosts[hosta].Progress(w.t.Context(), j)
+	w.T.Helper()
+	w.Eventually(string(j)+" has ended", func() bool {
+		now, err := w.hosts[hosta].Progress(w.T.Context(), j)
 		p = now
 		return err == nil && p.Status.Final()
 	})

@@ -16,13 +16,14 @@ import (
 
 // has checks what a QEMU says that its guest has: the memory that was plugged in, and the CPUs.
 func (w *trial) has(n name, id vmid, dimms, cpus int) {
-	w.t.Helper()
+	w.T.Helper()
 	count := func(command string) int {
 		text := w.virsh(n, "qemu-monitor-command", domainOf(id), fmt.Sprintf(`{"execute":"%s"}`, command))
 		return strings.Count(text, `"qom-path"`) + strings.Count(text, `"memdev"`)
 	}
 	if d, c := count("query-memory-devices"), count("query-cpus-fast"); d != dimms || c != cpus {
-		w.t.Errorf("QEMU of %s on %s has %d modules and %d CPUs, want %d and %d", id, n, d, c, dimms, cpus)
+		w.T.Errorf("QEMU of %s on %s has %d modules and %d CPUs, want %d and %d", id, n, d, c,
+			dimms, cpus)
 	}
 }
 
@@ -35,15 +36,15 @@ func TestAVMGrowsWithItsDefinition(t *testing.T) {
 	w.start(hosta, vm)
 	bigger := vm
 	bigger.Memory += hypervisor.DIMMUnit
-	w.refuses(hosta, vm.ID, hypervisor.Resize{VM: bigger}, hypervisor.Conflict,
+	w.Refuses(hosta, vm.ID, hypervisor.Resize{VM: bigger}, hypervisor.Conflict,
 		"it was started without room for more memory")
-	w.do(hosta, vm.ID, hypervisor.Kill{})
-	w.becomes(hosta, vm.ID, hypervisor.Shutoff)
+	w.Do(hosta, vm.ID, hypervisor.Kill{})
+	w.Becomes(hosta, vm.ID, hypervisor.Shutoff)
 	hardware := *vm.Hardware
 	hardware.MaxMemory, hardware.MaxCPUs, hardware.Pins = hypervisor.GiB, 3, [][]int{{0}}
 	vm.Hardware = &hardware
 	w.start(hosta, vm)
-	if d := w.domain(hosta, vm.ID); !d.VM.Equal(vm) {
+	if d := w.Domain(hosta, vm.ID); !d.VM.Equal(vm) {
 		t.Fatalf("it has started as %+v, want %+v", d.VM, vm)
 	}
 	w.keeps(hosta, vm.ID, []string{`"MaxMemory":1073741824`})
@@ -64,12 +65,12 @@ func TestAVMGrowsWithItsDefinition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := w.domain(hosta, vm.ID); !d.VM.Equal(half) {
+	if d := w.Domain(hosta, vm.ID); !d.VM.Equal(half) {
 		t.Errorf("it is %+v, want %+v", d.VM, half)
 	}
-	w.do(hosta, vm.ID, hypervisor.Resize{VM: bigger})
+	w.Do(hosta, vm.ID, hypervisor.Resize{VM: bigger})
 	bigger, err = vm.Grow(bigger)
-	if d := w.domain(hosta, vm.ID); err != nil || !d.VM.Equal(bigger) {
+	if d := w.Domain(hosta, vm.ID); err != nil || !d.VM.Equal(bigger) {
 		t.Errorf("it is %+v, want %+v", d.VM, bigger)
 	}
 	w.has(hosta, vm.ID, 1, 2)
@@ -78,10 +79,10 @@ func TestAVMGrowsWithItsDefinition(t *testing.T) {
 	w.sound(hostb, vm.ID)
 	w.keeps(hostb, vm.ID, []string{"<memory model='dimm'>", "current='2'>3</vcpu>",
 		"<vcpupin vcpu='1' cpuset='0'/>"}, "--inactive")
-	w.do(hostb, vm.ID, hypervisor.Kill{})
-	w.becomes(hostb, vm.ID, hypervisor.Shutoff)
+	w.Do(hostb, vm.ID, hypervisor.Kill{})
+	w.Becomes(hostb, vm.ID, hypervisor.Shutoff)
 	w.start(hostb, bigger)
-	if d := w.domain(hostb, vm.ID); !d.VM.Equal(bigger.Started()) {
+	if d := w.Domain(hostb, vm.ID); !d.VM.Equal(bigger.Started()) {
 		t.Errorf("it has started as %+v, want %+v", d.VM, bigger.Started())
 	}
 	w.has(hostb, vm.ID, 0, 2)
@@ -102,27 +103,28 @@ func TestTheDisksOfAVMThatRunsGrow(t *testing.T) {
 		disks[0].Size, disks[1].Size = data, shared
 		return vm.WithDisks(disks)
 	}
-	w.refuses(hosta, vm.ID, hypervisor.Resize{VM: sized(4*mib, 3*mib)}, hypervisor.Invalid,
+	w.Refuses(hosta, vm.ID, hypervisor.Resize{VM: sized(4*mib, 3*mib)}, hypervisor.Invalid,
 		"disk shared: it has 4MiB already, and never shrinks")
-	w.refuses(hosta, vm.ID, hypervisor.Resize{VM: sized(4<<50, 2*mib)}, hypervisor.Conflict,
+	w.Refuses(hosta, vm.ID, hypervisor.Resize{VM: sized(4<<50, 2*mib)}, hypervisor.Conflict,
 		"disk data of 4MiB to 4096TiB")
-	if d := w.domain(hosta, vm.ID); !d.VM.Equal(vm) {
+	if d := w.Domain(hosta, vm.ID); !d.VM.Equal(vm) {
 		t.Errorf("it has become %+v", d.VM.Hardware)
 	}
 	bigger := sized(16*mib, 8*mib)
-	w.do(hosta, vm.ID, hypervisor.Resize{VM: bigger})
+	w.Do(hosta, vm.ID, hypervisor.Resize{VM: bigger})
 	for path, want := range map[string]hypervisor.Bytes{w.disk(hosta, vm.ID, "data"): 16 * mib, shared: 8 * mib} {
 		if got := w.info(path).Size; got != want {
 			t.Errorf("%s has %v, want %v", path, got, want)
 		}
 	}
-	w.do(hosta, vm.ID, hypervisor.Kill{}, hypervisor.DetachDisk{Name: "shared"}) // these hosts share no file system
-	w.start(hosta, w.domain(hosta, vm.ID).VM)
+	// These hosts share no file system.
+	w.Do(hosta, vm.ID, hypervisor.Kill{}, hypervisor.DetachDisk{Name: "shared"})
+	w.start(hosta, w.Domain(hosta, vm.ID).VM)
 	bigger = bigger.WithDisks([]hypervisor.Disk{{Name: "data", Format: "qcow2", Size: 32 * mib}})
-	w.do(hosta, vm.ID, hypervisor.Resize{VM: bigger})
+	w.Do(hosta, vm.ID, hypervisor.Resize{VM: bigger})
 	w.move("there", bigger, hosta, hostb)
 	w.sound(hostb, vm.ID)
-	if d := w.domain(hostb, vm.ID); !d.VM.Equal(bigger) {
+	if d := w.Domain(hostb, vm.ID); !d.VM.Equal(bigger) {
 		t.Errorf("it is %+v, want %+v", d.VM.Hardware, bigger.Hardware)
 	}
 	if got := w.info(w.disk(hostb, vm.ID, "data")).Size; got != 32*mib {

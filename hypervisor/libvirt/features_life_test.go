@@ -21,11 +21,11 @@ import (
 // reserve has the kernel keep huge pages of 2 MiB until the test ends, and both hosts
 // find them. It skips the test where there are none.
 func (w *trial) reserve(pages int) {
-	w.t.Helper()
+	w.T.Helper()
 	const file = "/proc/sys/vm/nr_hugepages"
 	f, err := os.OpenFile(file, os.O_RDWR, 0)
 	if err == nil { // another process may do the same
-		w.t.Cleanup(func() { f.Close() })
+		w.T.Cleanup(func() { f.Close() })
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
 	}
 	var before []byte
@@ -34,26 +34,26 @@ func (w *trial) reserve(pages int) {
 	}
 	if err == nil {
 		have, _ := strconv.Atoi(strings.TrimSpace(string(before)))
-		w.t.Cleanup(func() { _ = os.WriteFile(file, before, 0o600) })
+		w.T.Cleanup(func() { _ = os.WriteFile(file, before, 0o600) })
 		err = os.WriteFile(file, []byte(strconv.Itoa(have+pages)), 0o600)
 	}
 	if err != nil {
-		w.t.Skipf("no huge pages can be had: %v", err)
+		w.T.Skipf("no huge pages can be had: %v", err)
 	}
 	free, err := os.ReadFile("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
 	if n, _ := strconv.Atoi(strings.TrimSpace(string(free))); err != nil || n < pages {
-		w.t.Skipf("the kernel has %d free huge pages, and not %d: %v", n, pages, err)
+		w.T.Skipf("the kernel has %d free huge pages, and not %d: %v", n, pages, err)
 	}
 	for _, n := range []name{hosta, hostb} {
 		const dir = "/run/huge"
 		if err := os.MkdirAll(w.Outside(string(n), dir), 0o700); err != nil {
-			w.t.Fatal(err)
+			w.T.Fatal(err)
 		}
 		if out, err := w.Run(string(n), "mount", "-t", "hugetlbfs", "hugetlbfs", dir); err != nil {
-			w.t.Skipf("huge pages cannot be mounted: %v %s", err, out)
+			w.T.Skipf("huge pages cannot be mounted: %v %s", err, out)
 		}
 		w.restartDaemon(n)
-		w.t.Cleanup(func() {
+		w.T.Cleanup(func() {
 			_, _ = w.Run(string(n), "umount", "-l", dir)
 			w.KillDaemon(string(n))
 			w.StartDaemon(string(n))
@@ -64,11 +64,11 @@ func (w *trial) reserve(pages int) {
 // restartDaemon kills a host's libvirtd, starts it again, and waits until the host
 // answers.
 func (w *trial) restartDaemon(n name) {
-	w.t.Helper()
+	w.T.Helper()
 	w.KillDaemon(string(n))
 	w.StartDaemon(string(n))
-	w.eventually(string(n)+" answers again", func() bool {
-		_, err := w.hosts[n].Domains(w.t.Context())
+	w.Eventually(string(n)+" answers again", func() bool {
+		_, err := w.hosts[n].Domains(w.T.Context())
 		return err == nil
 	})
 }
@@ -97,7 +97,7 @@ func TestHugepagesAndPinsAreReal(t *testing.T) {
 		if err != nil || !strings.Contains(string(args), "/run/huge") {
 			t.Errorf("on %s QEMU's memory is not in huge pages: %q %v", n, args, err)
 		}
-		if d := w.domain(n, vm.ID); !d.VM.Equal(vm) {
+		if d := w.Domain(n, vm.ID); !d.VM.Equal(vm) {
 			t.Errorf("on %s it is %+v", n, d.VM.Hardware)
 		}
 	}
@@ -111,26 +111,26 @@ func TestSnapshotsAreInTheImage(t *testing.T) {
 	both := backendtest.WithDisks(w.vm("suite/both", calm), twoDisks...)
 	w.furnish(hosta, both)
 	for disk, words := range map[string]string{"root": "raw", "data": "2 disks"} {
-		w.refuses(hosta, both.ID, hypervisor.Snapshot{Disk: disk, Name: "x"},
+		w.Refuses(hosta, both.ID, hypervisor.Snapshot{Disk: disk, Name: "x"},
 			hypervisor.Unsupported, words)
 	}
-	w.do(hosta, both.ID, hypervisor.Forget{})
+	w.Do(hosta, both.ID, hypervisor.Forget{})
 
 	vm := backendtest.WithDisks(w.vm(traveller, calm), twoDisks[1])
 	contents := w.furnish(hosta, vm)
 	keep := hypervisor.Snapshot{Disk: "data", Name: "before"}
-	w.do(hosta, vm.ID, keep, keep, hypervisor.Snapshot{Disk: "data", Name: "later"})
+	w.Do(hosta, vm.ID, keep, keep, hypervisor.Snapshot{Disk: "data", Name: "later"})
 	list := backendtest.Image(t, "snapshot", "-l", w.disk(hosta, vm.ID, "data"))
 	if strings.Count(list, "before") != 1 || strings.Count(list, "later") != 1 {
 		t.Errorf("the image has the snapshots\n%s", list)
 	}
-	w.refuses(hosta, vm.ID, hypervisor.Snapshot{Disk: "none", Name: "x"}, hypervisor.NotFound)
+	w.Refuses(hosta, vm.ID, hypervisor.Snapshot{Disk: "none", Name: "x"}, hypervisor.NotFound)
 	backendtest.Image(t, "snapshot", "-a", "before", w.disk(hosta, vm.ID, "data"))
 	w.same(hosta, vm.ID, contents)
 	w.start(hosta, vm)
-	w.refuses(hosta, vm.ID, hypervisor.Snapshot{Disk: "data", Name: "now"}, hypervisor.Conflict)
+	w.Refuses(hosta, vm.ID, hypervisor.Snapshot{Disk: "data", Name: "now"}, hypervisor.Conflict)
 	wantReasons(t, w.send("job", vm.ID, transferOptions{}), hypervisor.Conflict, "snapshots")
-	w.do(hostb, vm.ID, hypervisor.Discard{Job: "job"})
+	w.Do(hostb, vm.ID, hypervisor.Discard{Job: "job"})
 	for _, s := range []string{"before", "later"} {
 		w.virsh(hosta, "snapshot-delete", domainOf(vm.ID), s, "--metadata")
 	}
@@ -144,25 +144,25 @@ func TestADiskThatWasPluggedInMoves(t *testing.T) {
 	w := newTrial(t, nil)
 	vm := backendtest.WithDisks(w.vm(traveller, calm), twoDisks[0])
 	w.start(hosta, vm)
-	w.do(hosta, vm.ID, hypervisor.AttachDisk{Disk: twoDisks[1]})
+	w.Do(hosta, vm.ID, hypervisor.AttachDisk{Disk: twoDisks[1]})
 	full := backendtest.WithDisks(vm, twoDisks...)
-	if d := w.domain(hosta, vm.ID); !d.VM.Equal(full) {
+	if d := w.Domain(hosta, vm.ID); !d.VM.Equal(full) {
 		t.Errorf("with the disk it is %+v", d.VM.Hardware)
 	}
 	w.virsh(hosta, "qemu-monitor-command", "--hmp", domainOf(vm.ID),
 		`qemu-io -d libvirt-2-format "write -P 0x5a 0 64k"`)
 	w.begin("job", vm.ID, transferOptions{})
 	w.arrives("job", vm.ID)
-	if d := w.domain(hostb, vm.ID); !d.VM.Equal(full) {
+	if d := w.Domain(hostb, vm.ID); !d.VM.Equal(full) {
 		t.Errorf("at the target it is %+v", d.VM.Hardware)
 	}
 	w.keeps(hostb, vm.ID, []string{"suite_traveller.data"}, "--inactive")
-	w.do(hostb, vm.ID, hypervisor.Kill{}, hypervisor.DetachDisk{Name: "data"})
-	w.do(hostb, vm.ID, hypervisor.DetachDisk{Name: "data"})
-	if d := w.domain(hostb, vm.ID); !d.VM.Equal(vm) {
+	w.Do(hostb, vm.ID, hypervisor.Kill{}, hypervisor.DetachDisk{Name: "data"})
+	w.Do(hostb, vm.ID, hypervisor.DetachDisk{Name: "data"})
+	if d := w.Domain(hostb, vm.ID); !d.VM.Equal(vm) {
 		t.Errorf("without the disk it is %+v", d.VM.Hardware)
 	}
-	w.do(hostb, vm.ID, hypervisor.Start{VM: vm})
+	w.Do(hostb, vm.ID, hypervisor.Start{VM: vm})
 	w.sound(hostb, vm.ID)
 	w.ends(hostb, vm.ID)
 }
@@ -173,10 +173,10 @@ func TestTheDirtyRateIsPlausible(t *testing.T) {
 	p := guest.Params{Fill: 64 << 20, WorkingSet: 32 << 20, Rate: 16 << 20, Random: true}
 	vm := w.vm(traveller, p)
 	w.start(hosta, vm)
-	w.do(hosta, vm.ID, hypervisor.MeasureDirtyRate{For: time.Second})
+	w.Do(hosta, vm.ID, hypervisor.MeasureDirtyRate{For: time.Second})
 	var d hypervisor.Domain
-	w.eventually("it is measured", func() bool {
-		d = w.domain(hosta, vm.ID)
+	w.Eventually("it is measured", func() bool {
+		d = w.Domain(hosta, vm.ID)
 		return !d.Measured.IsZero()
 	})
 	t.Logf("%v are measured of %v", d.DirtyRate, hypervisor.Bandwidth(p.Rate))
@@ -211,13 +211,13 @@ func TestLibvirtdMayDieWhileVMsRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.do(hosta, "suite/stops", hypervisor.Stop{Grace: time.Minute})
-	w.becomes(hosta, "suite/stops", hypervisor.Shutoff)
+	w.Do(hosta, "suite/stops", hypervisor.Stop{Grace: time.Minute})
+	w.Becomes(hosta, "suite/stops", hypervisor.Shutoff)
 	w.KillDaemon(string(hosta))
-	if _, err := w.host(hosta).Domain(t.Context(), "suite/runs"); err == nil {
+	if _, err := w.Host(hosta).Domain(t.Context(), "suite/runs"); err == nil {
 		t.Error("a host answers whose libvirtd is dead")
 	} else {
-		wantRefused(t, err, hypervisor.Transient)
+		backendtest.Refused(t, err, hypervisor.Transient)
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -226,16 +226,16 @@ func TestLibvirtdMayDieWhileVMsRun(t *testing.T) {
 	clear(told)
 	mu.Unlock()
 	w.StartDaemon(string(hosta))
-	w.eventually("the host answers again", func() bool {
+	w.Eventually("the host answers again", func() bool {
 		_, err := w.hosts[hosta].Domains(t.Context())
 		return err == nil
 	})
-	w.becomes(hosta, "suite/crashes", hypervisor.Crashed)
-	w.becomes(hosta, "suite/stops", hypervisor.Shutoff)
+	w.Becomes(hosta, "suite/crashes", hypervisor.Crashed)
+	w.Becomes(hosta, "suite/stops", hypervisor.Shutoff)
 	w.sound(hosta, "suite/runs")
-	w.eventually("it is told", func() bool { return calls("suite/crashes") > 0 })
-	w.do(hosta, "suite/runs", hypervisor.Kill{})
+	w.Eventually("it is told", func() bool { return calls("suite/crashes") > 0 })
+	w.Do(hosta, "suite/runs", hypervisor.Kill{})
 	for _, id := range ids {
-		w.do(hosta, id, hypervisor.Forget{})
+		w.Do(hosta, id, hypervisor.Forget{})
 	}
 }

@@ -65,16 +65,16 @@ func TestAMigrationHasEveryOption(t *testing.T) {
 			parameters := w.qmp(hosta, vm.ID, "query-migrate-parameters")
 			figures := w.qmp(hosta, vm.ID, "query-migrate")
 			on := w.capabilities(hosta, vm.ID)
-			if p := w.progress(hosta, j); p.Status.Final() {
-				w.t.Fatalf("it was over before it was looked at: %v %s", p.Status, p.Error)
+			if p := w.Progress(hosta, j); p.Status.Final() {
+				w.T.Fatalf("it was over before it was looked at: %v %s", p.Status, p.Error)
 			}
 			if !wish.shown(parameters, figures) {
-				w.t.Errorf("QEMU does not do it: %v\n%v", parameters, figures)
+				w.T.Errorf("QEMU does not do it: %v\n%v", parameters, figures)
 			}
 			for _, c := range modes {
 				if has := slices.Contains(on, c); has && slices.Contains(wish.off, c) ||
 					!has && slices.Contains(wish.on, c) {
-					w.t.Errorf("capability %s is on: %v", c, has)
+					w.T.Errorf("capability %s is on: %v", c, has)
 				}
 			}
 			w.cancelled(j, vm.ID)
@@ -102,7 +102,7 @@ func TestEveryOptionArrives(t *testing.T) {
 
 // maxBandwidth is what the QEMU of the traveller at hosta may send, in bytes per second.
 func (w *trial) maxBandwidth() hypervisor.Bandwidth {
-	w.t.Helper()
+	w.T.Helper()
 	p := w.qmp(hosta, traveller, "query-migrate-parameters")
 	return hypervisor.Bandwidth(number(p, "max-bandwidth"))
 }
@@ -113,14 +113,14 @@ func TestACapCapsAndIsOfOneJobOnly(t *testing.T) {
 	w.start(hosta, vm)
 
 	w.moving("changed", vm.ID, transferOptions{Bandwidth: slow})
-	w.adjust("changed", hypervisor.SetBandwidth{Limit: slow / 2})
-	w.eventually("the new cap is there", func() bool { return w.maxBandwidth() == slow/2 })
+	w.Adjust("changed", hypervisor.SetBandwidth{Limit: slow / 2})
+	w.Eventually("the new cap is there", func() bool { return w.maxBandwidth() == slow/2 })
 	w.cancelled("changed", vm.ID)
 
 	const limit = 4 * hypervisor.Bandwidth(mib)
 	began := time.Now()
 	w.begin("capped", vm.ID, transferOptions{Bandwidth: limit})
-	p := w.until("capped", hypervisor.JobSucceeded)
+	p := w.Until(hosta, "capped", hypervisor.JobSucceeded)
 	took := time.Since(began)
 	if least := hypervisor.Bytes(calm.Fill).At(limit); took < least || p.Sent < 8*mib {
 		t.Errorf("%v went in %v, want at least %v at %v", p.Sent, took, least, limit)
@@ -131,11 +131,11 @@ func TestACapCapsAndIsOfOneJobOnly(t *testing.T) {
 
 	w.start(hosta, vm)
 	w.moving("before", vm.ID, transferOptions{Bandwidth: slow})
-	w.adjust("before", hypervisor.SetBandwidth{Limit: slow / 2})
+	w.Adjust("before", hypervisor.SetBandwidth{Limit: slow / 2})
 	w.cancelled("before", vm.ID)
 	began = time.Now()
 	w.begin("free", vm.ID, transferOptions{})
-	w.until("free", hypervisor.JobSucceeded)
+	w.Until(hosta, "free", hypervisor.JobSucceeded)
 	if took := time.Since(began); took > hypervisor.Bytes(calm.Fill).At(slow/2) {
 		t.Errorf("without a cap it took %v: it has that of an earlier job", took)
 	}
@@ -158,7 +158,7 @@ func TestLimitsAreChangedUnderWay(t *testing.T) {
 			w.start(hosta, vm)
 			w.hopeless("job", vm.ID, narrow)
 			for _, a := range row.changes {
-				w.adjust("job", a)
+				w.Adjust("job", a)
 			}
 			w.arrives("job", vm.ID)
 		})
@@ -170,12 +170,12 @@ var narrow = transferOptions{Bandwidth: 1 << 20, Downtime: time.Millisecond}
 
 // hopeless begins to send a guest that does not converge, and shows that.
 func (w *trial) hopeless(j jobID, id vmid, o transferOptions) {
-	w.t.Helper()
+	w.T.Helper()
 	w.begin(j, id, o)
-	w.eventually("its memory was sent more than twice", func() bool {
-		p := w.progress(hosta, j)
+	w.Eventually("its memory was sent more than twice", func() bool {
+		p := w.Progress(hosta, j)
 		if p.Status.Final() {
-			w.t.Fatalf("it is %v, the guest is too slow, or: %s", p.Status, p.Error)
+			w.T.Fatalf("it is %v, the guest is too slow, or: %s", p.Status, p.Error)
 		}
 		return p.Iteration > 3
 	})
@@ -186,7 +186,7 @@ func TestABusyGuestConvergesOnlyWhenItIsSlowedDown(t *testing.T) {
 	vm := w.vm(traveller, swift)
 	w.start(hosta, vm)
 	w.hopeless("plain", vm.ID, narrow)
-	if p := w.progress(hosta, "plain"); p.Throttle != 0 || p.DirtyRate == 0 {
+	if p := w.Progress(hosta, "plain"); p.Throttle != 0 || p.DirtyRate == 0 {
 		t.Errorf("no throttle was asked for, and it writes memory: %+v", p)
 	}
 	w.cancelled("plain", vm.ID)
@@ -197,8 +197,8 @@ func TestABusyGuestConvergesOnlyWhenItIsSlowedDown(t *testing.T) {
 		`{"execute":"migrate-set-parameters","arguments":{"cpu-throttle-initial":99}}`)
 	w.begin("slowed", vm.ID, o)
 	throttled := 0
-	w.eventually("it has arrived", func() bool {
-		p := w.progress(hosta, "slowed")
+	w.Eventually("it has arrived", func() bool {
+		p := w.Progress(hosta, "slowed")
 		throttled = max(throttled, p.Throttle)
 		return p.Status.Final()
 	})
@@ -217,12 +217,12 @@ func TestPostCopyKeepsTheCap(t *testing.T) {
 	o := narrow
 	o.PostCopy, o.Bandwidth = true, slow
 	w.moving("job", vm.ID, o)
-	w.adjust("job", hypervisor.StartPostCopy{})
-	w.becomes(hostb, vm.ID, hypervisor.Running)
-	if p := w.progress(hosta, "job"); p.Mode != hypervisor.PostCopy || p.Status.Final() {
+	w.Adjust("job", hypervisor.StartPostCopy{})
+	w.Becomes(hostb, vm.ID, hypervisor.Running)
+	if p := w.Progress(hosta, "job"); p.Mode != hypervisor.PostCopy || p.Status.Final() {
 		t.Errorf("in post-copy it is %v, %v", p.Status, p.Mode)
 	}
-	w.eventually("the guest beats at its target", func() bool {
+	w.Eventually("the guest beats at its target", func() bool {
 		return libvirttest.HostOf(w.pulse(vm.ID).Rhythm().From) == string(hostb)
 	})
 	cap := func() hypervisor.Bandwidth {
@@ -233,8 +233,8 @@ func TestPostCopyKeepsTheCap(t *testing.T) {
 		t.Errorf("in post-copy the cap is %v, want %v", got, slow)
 	}
 	half := hypervisor.SetBandwidth{Limit: slow / 2}
-	if err := w.host(hosta).Adjust(t.Context(), "job", half); errors.Is(err, hypervisor.Conflict) &&
-		w.progress(hosta, "job").Status == hypervisor.JobSucceeded {
+	if err := w.Host(hosta).Adjust(t.Context(), "job", half); errors.Is(err, hypervisor.Conflict) &&
+		w.Progress(hosta, "job").Status == hypervisor.JobSucceeded {
 		t.Skip("the machine is busy: all memory had followed before the cap was changed")
 	} else if err != nil {
 		t.Fatal(err)
@@ -243,7 +243,7 @@ func TestPostCopyKeepsTheCap(t *testing.T) {
 		t.Errorf("in post-copy the new cap is %v, want %v", got, slow/2)
 	}
 	began := time.Now()
-	w.adjust("job", hypervisor.SetBandwidth{})
+	w.Adjust("job", hypervisor.SetBandwidth{})
 	p := w.arrives("job", vm.ID)
 	t.Logf("with the cap lifted it took %v", time.Since(began))
 	if p.Mode != hypervisor.PostCopy {

@@ -21,7 +21,7 @@ func TestAGuestThatIgnoresItsButtonIsAskedAgain(t *testing.T) {
 	stubborn.Stubborn = true
 	vm := w.vm("suite/stubborn", stubborn)
 	w.start(hosta, vm)
-	w.do(hosta, vm.ID, hypervisor.Stop{Grace: time.Hour})
+	w.Do(hosta, vm.ID, hypervisor.Stop{Grace: time.Hour})
 	presses := 0
 	testutil.Eventually(t, "the button is pressed again", func() error {
 		out, err := w.Virsh(testutil.Context(t, testutil.DefaultLimit), string(hosta), "qemu-monitor-event",
@@ -31,10 +31,10 @@ func TestAGuestThatIgnoresItsButtonIsAskedAgain(t *testing.T) {
 		}
 		return nil
 	})
-	if s := w.domain(hosta, vm.ID).State; s != hypervisor.Stopping {
+	if s := w.Domain(hosta, vm.ID).State; s != hypervisor.Stopping {
 		t.Errorf("it is %v, want %v", s, hypervisor.Stopping)
 	}
-	w.do(hosta, vm.ID, hypervisor.Kill{})
-	w.becomes(hosta, vm.ID, hypervisor.Shutoff)
-	w.do(hosta, vm.ID, hypervisor.Forget{})
+	w.Do(hosta, vm.ID, hypervisor.Kill{})
+	w.Becomes(hosta, vm.ID, hypervisor.Shutoff)
+	w.Do(hosta, vm.ID, hypervisor.Forget{})
 }

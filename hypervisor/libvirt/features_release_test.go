@@ -21,8 +21,8 @@ func TestAReleaseThatWasInterruptedGoesOn(t *testing.T) {
 	w.furnish(hosta, vm)
 	w.start(hosta, vm)
 	w.begin("job", vm.ID, transferOptions{})
-	w.until("job", hypervisor.JobSucceeded)
-	w.becomes(hosta, vm.ID, hypervisor.HandedOver)
+	w.Until(hosta, "job", hypervisor.JobSucceeded)
+	w.Becomes(hosta, vm.ID, hypervisor.HandedOver)
 	must(t, w.hosts[hosta].Close())
 	delete(w.hosts, hosta)
 	file := filepath.Join(w.config(hosta).Dir, "jobs", durable.Name("job"))
@@ -34,7 +34,7 @@ func TestAReleaseThatWasInterruptedGoesOn(t *testing.T) {
 	if _, err := w.open(hosta); err != nil {
 		t.Fatal(err)
 	}
-	w.do(hosta, vm.ID, moved("job", vm.ID, hostb))
+	w.Do(hosta, vm.ID, moved("job", vm.ID, hostb))
 	if left := w.images(hosta); len(left) > 0 {
 		t.Errorf("after Release the source still has %v", left)
 	}

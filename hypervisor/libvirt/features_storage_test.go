@@ -22,10 +22,10 @@ const diskDir = "/var/lib/libvirt/images/godwit"
 
 // images lists the images of local disks on a host, without directories.
 func (w *trial) images(n name) []string {
-	w.t.Helper()
+	w.T.Helper()
 	entries, err := os.ReadDir(w.Outside(string(n), diskDir))
 	if err != nil && !os.IsNotExist(err) {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	var files []string
 	for _, e := range entries {
@@ -36,21 +36,21 @@ func (w *trial) images(n name) []string {
 
 // disk is the image of a local disk of a VM on a host, as this process sees it.
 func (w *trial) disk(n name, id vmid, disk string) string {
-	w.t.Helper()
+	w.T.Helper()
 	for _, f := range w.images(n) {
 		if strings.Contains(f, domainOf(id)) && strings.Contains(f, disk) {
 			return w.Outside(string(n), filepath.Join(diskDir, f))
 		}
 	}
-	w.t.Fatalf("%s has no disk %s of %s, only %v", n, disk, id, w.images(n))
+	w.T.Fatalf("%s has no disk %s of %s, only %v", n, disk, id, w.images(n))
 	return ""
 }
 
 // furnish makes a VM at rest whose local disks have known contents, which it returns
 // by the disk's name. The last eighth of each stays empty.
 func (w *trial) furnish(n name, vm hypervisor.VM) map[string][]byte {
-	w.t.Helper()
-	w.do(n, vm.ID, hypervisor.Start{VM: vm}, hypervisor.Kill{})
+	w.T.Helper()
+	w.Do(n, vm.ID, hypervisor.Start{VM: vm}, hypervisor.Kill{})
 	contents := map[string][]byte{}
 	for i, d := range vm.Hardware.Disks {
 		contents[d.Name] = append(backendtest.Noise(i, d.Size*7/8), make([]byte, d.Size/8)...)
@@ -61,30 +61,30 @@ func (w *trial) furnish(n name, vm hypervisor.VM) map[string][]byte {
 
 // fill writes contents into the image of a disk.
 func (w *trial) fill(path string, d hypervisor.Disk, contents []byte) {
-	w.t.Helper()
+	w.T.Helper()
 	raw := filepath.Join(w.dir, "raw")
 	if err := os.WriteFile(raw, contents, 0o600); err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	defer os.Remove(raw)
 	format := d.Format
 	if format == "" {
 		format = "raw"
 	}
-	backendtest.Image(w.t, "convert", "-n", "-f", "raw", "-O", format, raw, path)
+	backendtest.Image(w.T, "convert", "-n", "-f", "raw", "-O", format, raw, path)
 }
 
 // same wants the local disks of a VM at rest on a host to have these contents.
 func (w *trial) same(n name, id vmid, contents map[string][]byte) {
-	w.t.Helper()
+	w.T.Helper()
 	raw := filepath.Join(w.dir, "raw")
 	defer os.Remove(raw)
 	for disk, want := range contents {
 		path := w.disk(n, id, disk)
-		backendtest.Image(w.t, "convert", "-f", w.info(path).Format, "-O", "raw", path, raw)
+		backendtest.Image(w.T, "convert", "-f", w.info(path).Format, "-O", "raw", path, raw)
 		got, err := os.ReadFile(raw)
 		if err != nil || !bytes.Equal(got, want) {
-			w.t.Errorf("disk %s on %s is not what it was: %d bytes, want %d: %v", disk, n,
+			w.T.Errorf("disk %s on %s is not what it was: %d bytes, want %d: %v", disk, n,
 				len(got), len(want), err)
 		}
 	}
@@ -98,10 +98,10 @@ type imageInfo struct {
 }
 
 func (w *trial) info(path string) (info imageInfo) {
-	w.t.Helper()
-	text := backendtest.Image(w.t, "info", "--force-share", "--output=json", path)
+	w.T.Helper()
+	text := backendtest.Image(w.T, "info", "--force-share", "--output=json", path)
 	if err := json.Unmarshal([]byte(text), &info); err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return info
 }
@@ -119,7 +119,7 @@ func TestLocalDisksMoveWithTheirVM(t *testing.T) {
 		t.Errorf("%s is at the target before it was asked for", f)
 	}
 	w.begin("there", vm.ID, transferOptions{})
-	p := w.until("there", hypervisor.JobSucceeded)
+	p := w.Until(hosta, "there", hypervisor.JobSucceeded)
 	if p.Sent < 12*mib {
 		t.Errorf("it says that it sent %v, and the disks have 12 MiB", p.Sent)
 	}
@@ -127,14 +127,14 @@ func TestLocalDisksMoveWithTheirVM(t *testing.T) {
 	if got := len(w.images(hosta)); got != 2 {
 		t.Errorf("before Release the source has %d images", got)
 	}
-	w.do(hosta, vm.ID, moved("there", vm.ID, hostb))
+	w.Do(hosta, vm.ID, moved("there", vm.ID, hostb))
 	if left := w.images(hosta); len(left) > 0 {
 		t.Errorf("after Release the source still has %v", left)
 	}
-	if d := w.domain(hostb, vm.ID); !d.VM.Equal(vm) {
+	if d := w.Domain(hostb, vm.ID); !d.VM.Equal(vm) {
 		t.Errorf("it arrived as %+v %+v", d.VM, d.VM.Hardware)
 	}
-	w.do(hostb, vm.ID, hypervisor.Kill{})
+	w.Do(hostb, vm.ID, hypervisor.Kill{})
 	w.same(hostb, vm.ID, contents)
 	for _, d := range twoDisks {
 		if i := w.info(w.disk(hostb, vm.ID, d.Name)); i.Size != d.Size ||
@@ -142,7 +142,7 @@ func TestLocalDisksMoveWithTheirVM(t *testing.T) {
 			t.Errorf("disk %s has become %+v", d.Name, i)
 		}
 	}
-	w.do(hostb, vm.ID, hypervisor.Forget{})
+	w.Do(hostb, vm.ID, hypervisor.Forget{})
 	if got := len(w.images(hostb)); got != 2 {
 		t.Errorf("Forget leaves %d images, want both", got)
 	}
@@ -158,10 +158,10 @@ func TestACopyOfDisksIsProgress(t *testing.T) {
 	w.begin("job", vm.ID, transferOptions{Bandwidth: slow})
 	var last hypervisor.Bytes
 	for range 2 {
-		w.eventually("disks are copied", func() bool {
-			return w.progress(hosta, "job").Sent > last
+		w.Eventually("disks are copied", func() bool {
+			return w.Progress(hosta, "job").Sent > last
 		})
-		p := w.progress(hosta, "job")
+		p := w.Progress(hosta, "job")
 		if p.Status != hypervisor.JobActive || p.Iteration != 0 || p.Disks != 32*mib ||
 			p.Sent > 32*mib || p.Remaining < vm.Memory || p.Remaining > vm.Memory+p.Disks {
 			t.Errorf("while its disks are copied it is %+v", p)
@@ -170,8 +170,8 @@ func TestACopyOfDisksIsProgress(t *testing.T) {
 			break // all of it, within a look
 		}
 	}
-	w.adjust("job", hypervisor.Cancel{})
-	w.until("job", hypervisor.JobCancelled)
+	w.Adjust("job", hypervisor.Cancel{})
+	w.Until(hosta, "job", hypervisor.JobCancelled)
 	w.stays("job", vm.ID)
 }
 
@@ -193,7 +193,7 @@ func TestAnOverlayArrivesFlat(t *testing.T) {
 	w.start(hosta, vm)
 	w.begin("job", vm.ID, transferOptions{})
 	w.arrives("job", vm.ID)
-	w.do(hostb, vm.ID, hypervisor.Kill{})
+	w.Do(hostb, vm.ID, hypervisor.Kill{})
 	if i := w.info(w.disk(hostb, vm.ID, "data")); i.Backing != "" {
 		t.Errorf("at the target it is on top of %s, which is not there", i.Backing)
 	}
@@ -209,14 +209,14 @@ func TestAFailedCopyLeavesNoImages(t *testing.T) {
 	contents := w.furnish(hosta, vm)
 	w.start(hosta, vm)
 	w.begin("cancelled", vm.ID, transferOptions{Bandwidth: slow})
-	w.eventually("libvirt has made the images", func() bool { return len(w.images(hostb)) == 2 })
-	w.adjust("cancelled", hypervisor.Cancel{})
-	w.until("cancelled", hypervisor.JobCancelled)
+	w.Eventually("libvirt has made the images", func() bool { return len(w.images(hostb)) == 2 })
+	w.Adjust("cancelled", hypervisor.Cancel{})
+	w.Until(hosta, "cancelled", hypervisor.JobCancelled)
 	w.stays("cancelled", vm.ID)
 	if left := w.images(hostb); len(left) > 0 {
 		t.Errorf("after Discard the target still has %v", left)
 	}
-	w.do(hosta, vm.ID, hypervisor.Kill{})
+	w.Do(hosta, vm.ID, hypervisor.Kill{})
 	w.same(hosta, vm.ID, contents)
 	vm = w.grown(vm, 16*mib)
 	w.start(hosta, vm)
@@ -229,20 +229,20 @@ func TestImagesThatAreThereAreKept(t *testing.T) {
 	w := newTrial(t, nil)
 	vm := backendtest.WithDisks(w.vm(traveller, calm), twoDisks...)
 	contents := w.furnish(hostb, vm)
-	w.do(hostb, vm.ID, hypervisor.Forget{})
-	_, err := w.host(hostb).Receive(t.Context(), hypervisor.Incoming{Job: "job", VM: vm})
+	w.Do(hostb, vm.ID, hypervisor.Forget{})
+	_, err := w.Host(hostb).Receive(t.Context(), hypervisor.Incoming{Job: "job", VM: vm})
 	wantReasons(t, err, hypervisor.Invalid, "disk root", "disk data")
-	w.do(hostb, vm.ID, hypervisor.Discard{Job: "job"})
+	w.Do(hostb, vm.ID, hypervisor.Discard{Job: "job"})
 	w.same(hostb, vm.ID, contents)
 }
 
 // grown resizes the second disk of a VM at rest at hosta.
 func (w *trial) grown(vm hypervisor.VM, size hypervisor.Bytes) hypervisor.VM {
-	w.t.Helper()
+	w.T.Helper()
 	disks := slices.Clone(vm.Hardware.Disks)
 	disks[1].Size = size
 	vm = backendtest.WithDisks(vm, disks...)
-	w.do(hosta, vm.ID, hypervisor.Resize{VM: vm})
+	w.Do(hosta, vm.ID, hypervisor.Resize{VM: vm})
 	return vm
 }
 
@@ -264,7 +264,7 @@ func TestAFullTargetKeepsTheVMAtItsSource(t *testing.T) {
 	err := w.send("job", vm.ID, transferOptions{})
 	if err != nil {
 		t.Logf("it is refused: %v", err)
-		wantRefused(t, err, hypervisor.Conflict)
+		backendtest.Refused(t, err, hypervisor.Conflict)
 	} else {
 		p := w.ended("job")
 		if p.Status != hypervisor.JobFailed || p.Error == "" {
@@ -273,7 +273,7 @@ func TestAFullTargetKeepsTheVMAtItsSource(t *testing.T) {
 		t.Log(p.Error)
 	}
 	w.stays("job", vm.ID)
-	w.do(hosta, vm.ID, hypervisor.Kill{})
+	w.Do(hosta, vm.ID, hypervisor.Kill{})
 	w.same(hosta, vm.ID, contents)
 }
 
@@ -309,10 +309,10 @@ func TestMissingFilesAreSaidBeforehand(t *testing.T) {
 	vm.Hardware.Machine = "pc-q35-99.0"
 	vm.Hardware.Hugepages = hypervisor.GiB
 	vm.Memory = hypervisor.GiB
-	_, err := w.host(hostb).Receive(t.Context(), hypervisor.Incoming{Job: "job", VM: vm})
+	_, err := w.Host(hostb).Receive(t.Context(), hypervisor.Incoming{Job: "job", VM: vm})
 	wantReasons(t, err, hypervisor.Invalid, "machine", "disk one", "disk two", "firmware",
 		"hugepages of 1GiB")
-	if d := w.domain(hostb, vm.ID); d.State != hypervisor.Absent {
+	if d := w.Domain(hostb, vm.ID); d.State != hypervisor.Absent {
 		t.Errorf("the target is %v", d.State)
 	}
 }

@@ -54,24 +54,24 @@ func TestWhatMovesIsEncrypted(t *testing.T) {
 // certificateDir has a host's libvirtd find its certificates elsewhere until the test
 // ends.
 func (w *trial) certificateDir(n name, dir string) {
-	w.t.Helper()
+	w.T.Helper()
 	conf := w.Outside(string(n), "/etc/libvirt/qemu.conf")
 	before, err := os.ReadFile(conf)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	set := func(text []byte) {
 		if err := os.WriteFile(conf, text, 0o600); err != nil {
-			w.t.Fatal(err)
+			w.T.Fatal(err)
 		}
 		w.KillDaemon(string(n))
 		w.StartDaemon(string(n))
 	}
 	key := regexp.MustCompile(`(?m)^migrate_tls_x509_cert_dir = .*$`)
 	set(key.ReplaceAll(before, []byte(`migrate_tls_x509_cert_dir = "`+dir+`"`)))
-	w.t.Cleanup(func() { set(before) })
-	w.eventually(string(n)+" answers again", func() bool {
-		_, err := w.hosts[n].Domains(w.t.Context())
+	w.T.Cleanup(func() { set(before) })
+	w.Eventually(string(n)+" answers again", func() bool {
+		_, err := w.hosts[n].Domains(w.T.Context())
 		return err == nil
 	})
 }
@@ -100,7 +100,7 @@ func TestCredentialsThatDoNotFitFailTheJob(t *testing.T) {
 			w.certificateDir(row.on, row.dir)
 			err := w.send("job", vm.ID, transferOptions{})
 			if err == nil {
-				p := w.until("job", hypervisor.JobFailed)
+				p := w.Until(hosta, "job", hypervisor.JobFailed)
 				if p.Error == "" {
 					t.Error("it does not say why it failed")
 				}

@@ -43,7 +43,7 @@ const (
 // A world is two hosts with real libvirtds, and the guests on them.
 type world struct {
 	*libvirttest.Lab
-	t     testing.TB
+	backendtest.Pair
 	accel string
 	dir   string
 	hosts map[name]*libvirt.Host
@@ -81,9 +81,11 @@ func worldOf(t testing.TB, o libvirttest.Options, accel string,
 	if _, err := os.Stat("/dev/kvm"); accel == domxml.KVM && err != nil {
 		t.Skipf("no KVM here: %v", err)
 	}
-	w := &world{Lab: libvirttest.Shared(t, o), t: t, accel: accel, dir: t.TempDir(),
+	w := &world{Lab: libvirttest.Shared(t, o), accel: accel, dir: t.TempDir(),
+		Pair:  backendtest.Pair{T: t, Source: hosta, Target: hostb},
 		hosts: map[name]*libvirt.Host{}, change: change, ears: map[vmid]*ear{},
 		params: map[string]guest.Params{}, roms: map[guest.Params]string{}}
+	w.Host = func(n name) hypervisor.Hypervisor { return &heard{w.hosts[n], w, n} }
 	t.Cleanup(w.close)
 	for _, n := range []name{hosta, hostb} {
 		if _, err := w.open(n); err != nil {
@@ -114,30 +116,19 @@ func (w *world) config(n name) libvirt.Config {
 
 // open opens a host, again if it was open before.
 func (w *world) open(n name) (hypervisor.Hypervisor, error) {
-	if old := w.hosts[n]; old != nil {
-		delete(w.hosts, n)
-		if err := old.Close(); err != nil {
-			return nil, err
-		}
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
-	h, err := libvirt.New(ctx, w.config(n))
+	err := backendtest.Reopen(w.hosts, n, func() (*libvirt.Host, error) {
+		return libvirt.New(ctx, w.config(n))
+	})
 	if err != nil {
 		return nil, err
 	}
-	w.hosts[n] = h
-	return &heard{h, w, n}, nil
+	return w.Host(n), nil
 }
 
-func (w *world) host(n name) hypervisor.Hypervisor { return &heard{w.hosts[n], w, n} }
-
 func (w *world) close() {
-	for _, h := range w.hosts {
-		if err := h.Close(); err != nil {
-			w.t.Error(err)
-		}
-	}
+	backendtest.Close(w.T, w.hosts)
 	for _, e := range w.ears {
 		e.stop()
 	}
@@ -149,7 +140,7 @@ func (w *world) vm(id vmid, p guest.Params) hypervisor.VM {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.roms[p] == "" {
-		w.roms[p] = w.Guest(w.t, p)
+		w.roms[p] = w.Guest(w.T, p)
 		w.params[w.roms[p]] = p
 	}
 	return hypervisor.VM{ID: id, Memory: hypervisor.Bytes(libvirttest.Memory(p)) * mib, CPUs: 1,
@@ -160,11 +151,11 @@ func (w *world) vm(id vmid, p guest.Params) hypervisor.VM {
 func (w *world) qemu() (major int) {
 	host, err := w.hosts[hosta].Host(context.Background())
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	_, version, _ := strings.Cut(host.Software, "QEMU ")
 	if _, err := fmt.Sscanf(version, "%d.", &major); err != nil {
-		w.t.Fatalf("%q names no version of QEMU", host.Software)
+		w.T.Fatalf("%q names no version of QEMU", host.Software)
 	}
 	return major
 }
@@ -252,7 +243,7 @@ func (w *world) verify(n name, id vmid) error {
 	w.mu.Lock()
 	params := w.params[d.VM.Hardware.Firmware]
 	w.mu.Unlock()
-	return w.Verify(w.t, string(n), domainOf(id), params)
+	return w.Verify(w.T, string(n), domainOf(id), params)
 }
 
 // idle waits until libvirt does nothing with a VM. At the end of a migration it lets a

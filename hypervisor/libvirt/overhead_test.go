@@ -84,7 +84,7 @@ func newMover(t testing.TB, accel string, p guest.Params) *mover {
 	})
 	m.vm = m.world.vm("suite/moves", p)
 	m.vm.Memory = 256 * mib
-	if err := m.host(hosta).Do(t.Context(), m.vm.ID, hypervisor.Start{VM: m.vm}); err != nil {
+	if err := m.Host(hosta).Do(t.Context(), m.vm.ID, hypervisor.Start{VM: m.vm}); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -121,31 +121,31 @@ func (m *mover) sides() (from, to name) {
 
 // settled waits until the guest has written its working set once, and no process is busy.
 func (m *mover) settled() {
-	m.t.Helper()
-	ctx := testutil.Context(m.t, testutil.DefaultLimit)
+	m.T.Helper()
+	ctx := testutil.Context(m.T, testutil.DefaultLimit)
 	beats := m.pulse(m.vm.ID).Rhythm().Beats
 	err := m.pulse(m.vm.ID).Wait(ctx, func(r guest.Rhythm) bool { return r.Beats > beats+1300 })
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 }
 
 // downtime waits for the guest's first heartbeats at its target.
 func (m *mover) downtime(to name, ordered time.Time) time.Duration {
-	m.t.Helper()
-	ctx := testutil.Context(m.t, testutil.DefaultLimit)
+	m.T.Helper()
+	ctx := testutil.Context(m.T, testutil.DefaultLimit)
 	p := m.pulse(m.vm.ID)
 	err := p.Wait(ctx, func(r guest.Rhythm) bool { return r.Move.Begin.After(ordered) })
 	r := p.Rhythm()
 	if err != nil || r.Check() != nil || libvirttest.HostOf(r.Move.To) != string(to) {
-		m.t.Fatal(err, r.Check(), r.Move)
+		m.T.Fatal(err, r.Check(), r.Move)
 	}
 	return r.Move.Length
 }
 
 // virsh moves the VM without us.
 func (m *mover) virsh() cost {
-	m.t.Helper()
+	m.T.Helper()
 	m.settled()
 	from, to := m.sides()
 	domain := domainOf(m.vm.ID)
@@ -154,14 +154,14 @@ func (m *mover) virsh() cost {
 		args = append(args, "--bandwidth", fmt.Sprint(int64(m.limit>>20)))
 	}
 	ordered := time.Now()
-	_, err := m.Virsh(m.t.Context(), string(from), append(args, domain, m.PeerURI(string(to)))...)
+	_, err := m.Virsh(m.T.Context(), string(from), append(args, domain, m.PeerURI(string(to)))...)
 	c := cost{sending: time.Since(ordered)}
 	if err == nil {
 		c.downtime = m.downtime(to, ordered)
-		_, err = m.Virsh(m.t.Context(), string(from), "undefine", domain)
+		_, err = m.Virsh(m.T.Context(), string(from), "undefine", domain)
 	}
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	return c
 }
@@ -169,10 +169,10 @@ func (m *mover) virsh() cost {
 // move moves the VM with the Hosts. A held one starts as soon as its source has said
 // that it stopped for good.
 func (m *mover) move(hold bool) cost {
-	m.t.Helper()
+	m.T.Helper()
 	m.settled()
 	from, to := m.sides()
-	ctx, job := m.t.Context(), hypervisor.JobID(fmt.Sprint("job-", m.count))
+	ctx, job := m.T.Context(), hypervisor.JobID(fmt.Sprint("job-", m.count))
 	began := time.Now()
 	address, err := m.hosts[to].Receive(ctx, hypervisor.Incoming{Job: job, VM: m.vm, Hold: hold})
 	ordered := time.Now()
@@ -196,7 +196,7 @@ func (m *mover) move(hold bool) cost {
 		err = m.hosts[from].Do(ctx, m.vm.ID, hypervisor.Release{Job: job, Moved: evidence})
 	}
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	return c
 }
@@ -204,7 +204,7 @@ func (m *mover) move(hold bool) cost {
 // succeeds waits until a job has.
 func (m *mover) succeeds(n name, job hypervisor.JobID) error {
 	for end := time.Now().Add(testutil.Limit(testutil.DefaultLimit)); ; {
-		p, err := m.hosts[n].Progress(m.t.Context(), job)
+		p, err := m.hosts[n].Progress(m.T.Context(), job)
 		switch {
 		case err != nil:
 			return err

@@ -76,7 +76,7 @@ func (w *world) beginMove(ctx context.Context, t *testing.T, id vmid, held bool,
 	o hypervisor.TransferOptions) {
 	t.Helper()
 	vm := w.vm(id, guest.Params{Fill: 16 << 20, WorkingSet: 1 << 20, Rate: 1 << 20, Random: true})
-	if err := w.host(hosta).Do(ctx, id, hypervisor.Start{VM: vm}); err != nil {
+	if err := w.Host(hosta).Do(ctx, id, hypervisor.Start{VM: vm}); err != nil {
 		t.Fatal(err)
 	}
 	address, err := w.hosts[hostb].Receive(ctx, hypervisor.Incoming{Job: hypervisor.JobID(id),

@@ -18,14 +18,14 @@ func TestTheLabNoticesAGuestThatRunsTwice(t *testing.T) {
 	vm := w.vm("suite/traveller", calm)
 	w.start(hosta, vm)
 	w.sound(hosta, vm.ID)
-	w.do(hosta, vm.ID, hypervisor.Kill{})
+	w.Do(hosta, vm.ID, hypervisor.Kill{})
 	w.start(hostb, vm)
 	w.sound(hostb, vm.ID)
 	if err := w.twice(vm.ID); err != nil {
 		t.Errorf("it was started elsewhere after it had died: %v", err)
 	}
 	w.start(hosta, vm)
-	w.eventually("it is noticed that it runs on both hosts", func() bool {
+	w.Eventually("it is noticed that it runs on both hosts", func() bool {
 		err := w.twice(vm.ID)
 		return err != nil && strings.Contains(err.Error(), "two run")
 	})
@@ -58,7 +58,7 @@ func TestADomainThatWasRedefinedStartsNoSecondCopy(t *testing.T) {
 			w.sound(hosta, vm.ID)
 			xml := w.virsh(hosta, "dumpxml", "--inactive", domainOf(vm.ID))
 			if !row.running {
-				w.do(hosta, vm.ID, hypervisor.Kill{})
+				w.Do(hosta, vm.ID, hypervisor.Kill{})
 			}
 			w.virsh(hosta, "undefine", domainOf(vm.ID))
 			changed := row.change(xml)
@@ -73,11 +73,12 @@ func TestADomainThatWasRedefinedStartsNoSecondCopy(t *testing.T) {
 				}
 				w.virsh(hosta, "start", name)
 			}
-			err := w.host(hosta).Do(testutil.Context(t, testutil.DefaultLimit), vm.ID, hypervisor.Start{VM: vm})
+			err := w.Host(hosta).Do(testutil.Context(t, testutil.DefaultLimit), vm.ID,
+				hypervisor.Start{VM: vm})
 			if row.want && err != nil || !row.want && !errors.Is(err, hypervisor.Conflict) {
 				t.Errorf("a start answers %v", err)
 			}
-			d, err := w.host(hosta).Domain(testutil.Context(t, testutil.DefaultLimit), vm.ID)
+			d, err := w.Host(hosta).Domain(testutil.Context(t, testutil.DefaultLimit), vm.ID)
 			if row.want && (err != nil || d.State != hypervisor.Running) ||
 				!row.want && !errors.Is(err, hypervisor.Conflict) {
 				t.Errorf("it is %v: %v", d.State, err)

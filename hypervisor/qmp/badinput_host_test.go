@@ -12,6 +12,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -119,7 +120,7 @@ func TestAHostThatCannotBeOpenedSaysWhy(t *testing.T) {
 			if err == nil {
 				h.Close()
 			}
-			refused(t, err, s.kind, s.words...)
+			backendtest.Refused(t, err, s.kind, s.words...)
 			must(t, os.RemoveAll(filepath.Join(l.dir, "n3")))
 			h, err = qmp.New(t.Context(), l.config("n3"))
 			must(t, err)
@@ -132,7 +133,7 @@ func TestAHostThatCannotBeOpenedSaysWhy(t *testing.T) {
 
 // unharmed wants the hosts of the lab to have taken no harm.
 func (l *lab) unharmed() {
-	l.t.Helper()
+	l.T.Helper()
 	vm := l.vm("suite/unharmed", calm)
 	l.start("n1", vm)
 	l.begin("unharmed", vm.ID, options{})
@@ -181,9 +182,9 @@ func TestACorruptJournalIsNamedAndLeftAlone(t *testing.T) {
 			vm := l.vm("suite/kept", calm)
 			l.start("n1", vm)
 			l.begin("cancelled", vm.ID, options{HoldSwitchOver: true})
-			l.adjust("cancelled", hypervisor.Cancel{})
-			l.until("n1", "cancelled", hypervisor.JobCancelled)
-			l.do("n2", vm.ID, hypervisor.Discard{Job: "cancelled"})
+			l.Adjust("cancelled", hypervisor.Cancel{})
+			l.Until("n1", "cancelled", hypervisor.JobCancelled)
+			l.Do("n2", vm.ID, hypervisor.Discard{Job: "cancelled"})
 
 			files, err := filepath.Glob(filepath.Join(l.dir, "n1", row.pattern))
 			if err != nil || len(files) != 1 {
@@ -197,7 +198,8 @@ func TestACorruptJournalIsNamedAndLeftAlone(t *testing.T) {
 			must(t, os.WriteFile(files[0], []byte(harmed), 0o600))
 			for range 2 {
 				_, err = l.open("n1")
-				refused(t, err, hypervisor.Invalid, append(row.words, "repair the file")...)
+				backendtest.Refused(t, err, hypervisor.Invalid, append(row.words,
+					"repair the file")...)
 			}
 			if now, err := os.ReadFile(files[0]); err != nil || string(now) != harmed {
 				t.Errorf("the record was changed: %v", err)
@@ -241,18 +243,18 @@ func TestAFullDiskUnderTheJournal(t *testing.T) {
 	must(t, f.Close())
 
 	const full = "no space left on device"
-	l.refuses("n1", other.ID, hypervisor.Start{VM: other}, hypervisor.Transient, full)
-	l.refuses("n1", runs.ID, hypervisor.Stop{}, hypervisor.Transient, full)
+	l.Refuses("n1", other.ID, hypervisor.Start{VM: other}, hypervisor.Transient, full)
+	l.Refuses("n1", runs.ID, hypervisor.Stop{}, hypervisor.Transient, full)
 	_, err = l.hosts["n1"].Receive(t.Context(), hypervisor.Incoming{Job: "in", VM: other})
-	refused(t, err, hypervisor.Transient, full)
-	refused(t, l.send("out", runs.ID, options{}), hypervisor.Transient, full)
+	backendtest.Refused(t, err, hypervisor.Transient, full)
+	backendtest.Refused(t, l.send("out", runs.ID, options{}), hypervisor.Transient, full)
 	if all, err := l.hosts["n1"].Domains(t.Context()); err != nil || len(all) != 1 {
 		t.Errorf("the host has %v: %v", all, err)
 	}
 	l.sound("n1", runs.ID)
 
 	must(t, os.Remove(fill))
-	l.do("n2", runs.ID, hypervisor.Discard{Job: "out"})
+	l.Do("n2", runs.ID, hypervisor.Discard{Job: "out"})
 	l.begin("again", runs.ID, options{})
 	l.arrives("again", runs.ID)
 	l.works("n1")

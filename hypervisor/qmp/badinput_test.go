@@ -21,7 +21,7 @@ func smallLab(t testing.TB) *lab {
 
 // works wants a host to have nothing but room for a VM that takes all of it.
 func (l *lab) works(n name) {
-	l.t.Helper()
+	l.T.Helper()
 	l.empty()
 	vm := l.vm("suite/whole", calm)
 	vm.Memory, vm.CPUs = small, 2
@@ -51,7 +51,7 @@ func named(id string) func(*lab, *hypervisor.VM, *hypervisor.Hardware) {
 func file(l *lab, name string, contents []byte) string {
 	path := filepath.Join(l.dir, name)
 	if err := os.WriteFile(path, contents, 0o600); err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 	return path
 }
@@ -133,10 +133,11 @@ func TestAVMThatCannotBeIsRefused(t *testing.T) {
 			hw := *vm.Hardware
 			vm.Hardware = &hw
 			m.make(l, &vm, &hw)
-			refused(t, l.hosts["n1"].Do(t.Context(), vm.ID, hypervisor.Start{VM: vm}), m.kind,
+			backendtest.Refused(t, l.hosts["n1"].Do(t.Context(), vm.ID, hypervisor.Start{VM: vm}),
+				m.kind,
 				m.words...)
 			_, err := l.hosts["n2"].Receive(t.Context(), hypervisor.Incoming{Job: "job", VM: vm})
-			refused(t, err, m.kind, m.words...)
+			backendtest.Refused(t, err, m.kind, m.words...)
 			for _, n := range []name{"n1", "n2"} {
 				if left := l.disks(n); len(left) > 0 {
 					t.Errorf("images are left on %s: %v", n, left)
@@ -159,15 +160,15 @@ func TestAStartThatFailsLeavesTheVMAsItWas(t *testing.T) {
 		hw := *vm.Hardware
 		wrong.Hardware = &hw
 		m.make(l, &wrong, &hw)
-		l.refuses("n1", vm.ID, hypervisor.Start{VM: wrong}, m.kind, m.words...)
-		if d := l.domain("n1", vm.ID); d.State != hypervisor.Shutoff || !d.VM.Equal(vm) {
+		l.Refuses("n1", vm.ID, hypervisor.Start{VM: wrong}, m.kind, m.words...)
+		if d := l.Domain("n1", vm.ID); d.State != hypervisor.Shutoff || !d.VM.Equal(vm) {
 			t.Errorf("after %s it is %+v", m.name, d)
 		}
 	}
 	whole := l.vm("suite/whole", calm)
 	whole.Memory, whole.CPUs = small, 2
 	l.start("n1", whole) // nothing is reserved
-	l.do("n1", whole.ID, hypervisor.Kill{}, hypervisor.Forget{})
+	l.Do("n1", whole.ID, hypervisor.Kill{}, hypervisor.Forget{})
 	l.same("n1", contents)
 	l.start("n1", vm)
 	l.sound("n1", vm.ID)
@@ -189,13 +190,13 @@ func TestOddNamesAreKeptApart(t *testing.T) {
 		l.start("n1", vm)
 		if i%4 == 1 { // one of each kind
 			l.begin(job(id), id, options{})
-			l.until("n1", job(id), hypervisor.JobSucceeded)
+			l.Until("n1", job(id), hypervisor.JobSucceeded)
 			l.sound("n2", id)
 			l.release(job(id), id, "n1", "n2")
-			l.do("n2", id, hypervisor.Kill{}, hypervisor.Forget{})
+			l.Do("n2", id, hypervisor.Kill{}, hypervisor.Forget{})
 			l.start("n1", vm)
 		}
-		l.do("n1", id, hypervisor.Kill{})
+		l.Do("n1", id, hypervisor.Kill{})
 	}
 	if after, err := os.ReadDir(l.dir); err != nil || len(after) != len(before) {
 		t.Errorf("besides its own directory the host has made %v: %v", after, err)
@@ -206,8 +207,8 @@ func TestOddNamesAreKeptApart(t *testing.T) {
 		t.Errorf("the host has %v with the disks %v: %v", all, l.disks("n1"), err)
 	}
 	for _, id := range ids {
-		l.becomes("n1", id, hypervisor.Shutoff)
-		l.do("n1", id, hypervisor.Forget{})
+		l.Becomes("n1", id, hypervisor.Shutoff)
+		l.Do("n1", id, hypervisor.Forget{})
 	}
 	l.empty()
 }
@@ -224,7 +225,7 @@ func TestAMigrationThatCannotBeIsRefused(t *testing.T) {
 			path, _, _ := strings.Cut(strings.TrimPrefix(real, "qmp+unix://"), "?")
 			address := hypervisor.Address(strings.NewReplacer("REAL", real, "PATH", path).
 				Replace(address))
-			return l.hosts["n1"].Migrate(l.t.Context(), hypervisor.Outgoing{Job: j, VM: vm.ID,
+			return l.hosts["n1"].Migrate(l.T.Context(), hypervisor.Outgoing{Job: j, VM: vm.ID,
 				Target: "n2", Address: address, Options: o})
 		}
 	}
@@ -250,11 +251,11 @@ func TestAMigrationThatCannotBeIsRefused(t *testing.T) {
 		{"by a method that is none", to("REAL", options{Compression: true, Method: "lzma"}),
 			hypervisor.Invalid, []string{"lzma", "zstd"}},
 		{"of a VM that is not here", func(vm hypervisor.VM) error {
-			return l.hosts["n1"].Migrate(l.t.Context(), hypervisor.Outgoing{Job: j,
+			return l.hosts["n1"].Migrate(l.T.Context(), hypervisor.Outgoing{Job: j,
 				VM: "suite/other", Address: l.receive(j, vm)})
 		}, hypervisor.NotFound, []string{"suite/other"}},
 		{"as a job without a name", func(vm hypervisor.VM) error {
-			return l.hosts["n1"].Migrate(l.t.Context(), hypervisor.Outgoing{VM: vm.ID,
+			return l.hosts["n1"].Migrate(l.T.Context(), hypervisor.Outgoing{VM: vm.ID,
 				Address: l.receive(j, vm)})
 		}, hypervisor.Invalid, []string{"no name"}},
 		{"to a target that is another machine", func(vm hypervisor.VM) error {
@@ -270,11 +271,11 @@ func TestAMigrationThatCannotBeIsRefused(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			j = job(row.name)
-			refused(t, row.do(stays), row.kind, row.words...)
-			if d := l.domain("n1", stays.ID); d.State != hypervisor.Running || d.Job != "" {
+			backendtest.Refused(t, row.do(stays), row.kind, row.words...)
+			if d := l.Domain("n1", stays.ID); d.State != hypervisor.Running || d.Job != "" {
 				t.Errorf("the VM has become %+v", d)
 			}
-			l.do("n2", stays.ID, hypervisor.Discard{Job: j})
+			l.Do("n2", stays.ID, hypervisor.Discard{Job: j})
 		})
 	}
 	l.sound("n1", stays.ID)
@@ -297,12 +298,12 @@ func TestASecondMigrationOfAVMIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	refused(t, l.hosts["n1"].Migrate(t.Context(), second), hypervisor.Conflict, "first")
-	_, err := l.host("n2").Receive(t.Context(), hypervisor.Incoming{Job: "second", VM: vm})
-	refused(t, err, hypervisor.Conflict, "Receiving")
-	_, err = l.host("n1").Receive(t.Context(), hypervisor.Incoming{Job: "third", VM: vm})
-	refused(t, err, hypervisor.Conflict)
-	l.adjust("first", hypervisor.SwitchOver{})
+	backendtest.Refused(t, l.hosts["n1"].Migrate(t.Context(), second), hypervisor.Conflict, "first")
+	_, err := l.Host("n2").Receive(t.Context(), hypervisor.Incoming{Job: "second", VM: vm})
+	backendtest.Refused(t, err, hypervisor.Conflict, "Receiving")
+	_, err = l.Host("n1").Receive(t.Context(), hypervisor.Incoming{Job: "third", VM: vm})
+	backendtest.Refused(t, err, hypervisor.Conflict)
+	l.Adjust("first", hypervisor.SwitchOver{})
 	l.arrives("first", vm.ID)
 }
 
@@ -313,17 +314,19 @@ func TestCommandsThatMakeNoSense(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	h := l.hosts["n1"]
-	refused(t, h.Do(t.Context(), vm.ID, nil), hypervisor.Invalid, "no command")
-	refused(t, h.Do(canceled, vm.ID, hypervisor.Kill{}), hypervisor.Transient)
-	refused(t, h.Adjust(t.Context(), "job", nil), hypervisor.NotFound, "job")
-	refused(t, h.Do(t.Context(), vm.ID, hypervisor.Start{VM: l.vm("suite/other", calm)}),
+	backendtest.Refused(t, h.Do(t.Context(), vm.ID, nil), hypervisor.Invalid, "no command")
+	backendtest.Refused(t, h.Do(canceled, vm.ID, hypervisor.Kill{}), hypervisor.Transient)
+	backendtest.Refused(t, h.Adjust(t.Context(), "job", nil), hypervisor.NotFound, "job")
+	backendtest.Refused(t, h.Do(t.Context(), vm.ID, hypervisor.Start{VM: l.vm("suite/other",
+		calm)}),
 		hypervisor.Invalid, "suite/other")
-	refused(t, h.Do(t.Context(), "suite/other", hypervisor.Pause{}), hypervisor.NotFound,
+	backendtest.Refused(t, h.Do(t.Context(), "suite/other", hypervisor.Pause{}),
+		hypervisor.NotFound,
 		"suite/other")
 	_, err := h.Monitor("suite/other")
-	refused(t, err, hypervisor.NotFound, "suite/other")
+	backendtest.Refused(t, err, hypervisor.NotFound, "suite/other")
 	_, err = h.Receive(t.Context(), hypervisor.Incoming{VM: l.vm("suite/other", calm)})
-	refused(t, err, hypervisor.Invalid, "must be named")
+	backendtest.Refused(t, err, hypervisor.Invalid, "must be named")
 	l.sound("n1", vm.ID)
 	l.ends("n1", vm.ID)
 	l.works("n1")

@@ -33,14 +33,14 @@ func TestTheControllerAndItsAgentsDrainAHost(t *testing.T) {
 	for i := range 3 {
 		vm := l.vm(vmid(fmt.Sprintf("default/web-%d", i)), guest.Params{Fill: 32 << 20,
 			WorkingSet: 1 << 20, Rate: 10 << 20, Random: true})
-		if err := l.host("n1").Do(ctx, vm.ID, hypervisor.Start{VM: vm}); err != nil {
+		if err := l.Host("n1").Do(ctx, vm.ID, hypervisor.Start{VM: vm}); err != nil {
 			t.Fatal(err)
 		}
 		vms = append(vms, vm.ID)
 		put(&store.VM{VM: vm, Host: "n1", Strategy: evacuation.LiveMigrate, Migratable: true})
 	}
 	for _, n := range []name{"n1", "n2"} {
-		h, err := l.host(n).Host(ctx)
+		h, err := l.Host(n).Host(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestTheControllerAndItsAgentsDrainAHost(t *testing.T) {
 	agents := map[name]*participant.Agent{}
 	fresh := func(n name) {
 		agents[n] = participant.New(n, participant.Config{Poll: 10 * time.Millisecond,
-			Resync: 50 * time.Millisecond, Retry: 10 * time.Millisecond}, l.host(n), records,
+			Resync: 50 * time.Millisecond, Retry: 10 * time.Millisecond}, l.Host(n), records,
 			store.DiscardEvents{})
 	}
 	fresh("n1")
@@ -87,7 +87,7 @@ func TestTheControllerAndItsAgentsDrainAHost(t *testing.T) {
 // hosts' processes dies.
 func (l *lab) drain(boss *controller.Controller, agents map[name]*participant.Agent,
 	fresh func(name), done func() bool) {
-	t, ctx := l.t, l.t.Context()
+	t, ctx := l.T, l.T.Context()
 	t.Helper()
 	deadline := time.Now().Add(testutil.Limit(testutil.DefaultLimit))
 	for round := 1; !done(); round++ {

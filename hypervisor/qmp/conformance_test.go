@@ -42,9 +42,10 @@ func newSuiteLab(t *testing.T, accel string) *conformance.Lab {
 	})
 	small := guest.Params{Fill: 8 << 20, WorkingSet: 1 << 20, Rate: 1 << 20, Random: true}
 	return &conformance.Lab{
-		Source: l.host("n1"), Target: l.host("n2"), Within: testutil.Limit(testutil.DefaultLimit), Steps: 60,
-		VM:   func(id vmid) hypervisor.VM { return l.vm(id, small) },
-		Slow: 1 << 20, Images: t.TempDir(),
+		Source: l.Host("n1"), Target: l.Host("n2"), Within: testutil.Limit(testutil.DefaultLimit),
+		Steps: 60,
+		VM:    func(id vmid) hypervisor.VM { return l.vm(id, small) },
+		Slow:  1 << 20, Images: t.TempDir(),
 		BusyVM: func(id vmid) hypervisor.VM {
 			busy := small
 			busy.WorkingSet, busy.Rate = 4<<20, 200<<20

@@ -49,7 +49,7 @@ func newScene(t *testing.T) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{t: t, dir: dir, accel: accel, pulses: map[vmid]*guest.Pulse{},
+	l := &lab{Pair: backendtest.Pair{T: t}, dir: dir, accel: accel, pulses: map[vmid]*guest.Pulse{},
 		params: map[string]guest.Params{}, roms: map[guest.Params]string{}, born: map[int]bool{}}
 	t.Cleanup(l.close)
 	s := &scene{lab: l, wire: newLink(t, filepath.Join(dir, "l")),
@@ -98,7 +98,7 @@ func (s *scene) end() {
 	for n, h := range s.hosts {
 		if e := h.Agent(); e != nil {
 			if err := e.Stop(); err != nil {
-				s.t.Errorf("%s: %v", n, err)
+				s.T.Errorf("%s: %v", n, err)
 			}
 		}
 	}

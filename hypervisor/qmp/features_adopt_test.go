@@ -11,14 +11,15 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/durable"
 )
 
 // reopen replaces a host as if its process had died and another had come.
 func (l *lab) reopen(n name) {
-	l.t.Helper()
+	l.T.Helper()
 	if _, err := l.open(n); err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 }
 
@@ -45,26 +46,26 @@ func TestAHungQEMUDelaysNoOther(t *testing.T) {
 	began = time.Now()
 	l.sound("n1", well.ID)
 	l.begin("job", well.ID, options{})
-	l.until("n1", "job", hypervisor.JobSucceeded)
+	l.Until("n1", "job", hypervisor.JobSucceeded)
 	l.sound("n2", well.ID)
 	l.release("job", well.ID, "n1", "n2")
 	if _, err := l.hosts["n1"].Domain(t.Context(), hung[0].ID); err == nil {
 		t.Error("a QEMU that hangs has answered")
 	}
-	refused(t, l.hosts["n1"].Do(t.Context(), hung[0].ID, hypervisor.Pause{}),
+	backendtest.Refused(t, l.hosts["n1"].Do(t.Context(), hung[0].ID, hypervisor.Pause{}),
 		hypervisor.Transient)
 	t.Logf("beside three QEMUs that hang, all that took %v", time.Since(began))
-	l.do("n1", hung[2].ID, hypervisor.Kill{}, hypervisor.Forget{}) // it need not answer for that
+	l.Do("n1", hung[2].ID, hypervisor.Kill{}, hypervisor.Forget{}) // it need not answer for that
 	for _, vm := range hung[:2] {
 		if err := l.signal("n1", vm.ID, syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
-		l.eventually("it answers again", func() bool {
+		l.Eventually("it answers again", func() bool {
 			d, err := l.hosts["n1"].Domain(t.Context(), vm.ID)
 			return err == nil && d.State == hypervisor.Running
 		})
 		l.sound("n1", vm.ID)
-		l.do("n1", vm.ID, hypervisor.Kill{}, hypervisor.Forget{})
+		l.Do("n1", vm.ID, hypervisor.Kill{}, hypervisor.Forget{})
 	}
 	l.ends("n2", well.ID)
 }
@@ -94,15 +95,15 @@ func TestAForeignProcessWithTheNumberOfAQEMUIsNotTouched(t *testing.T) {
 		err = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	if err == nil {
-		l.eventually("the process is gone", func() bool { return syscall.Kill(pid, 0) != nil })
+		l.Eventually("the process is gone", func() bool { return syscall.Kill(pid, 0) != nil })
 		err = os.WriteFile(file, []byte(strconv.Itoa(foreign.Process.Pid)+"\n"), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.reopen("n1")
-	l.becomes("n1", vm.ID, hypervisor.Crashed)
-	l.do("n1", vm.ID, hypervisor.Kill{})
+	l.Becomes("n1", vm.ID, hypervisor.Crashed)
+	l.Do("n1", vm.ID, hypervisor.Kill{})
 	l.start("n1", vm)
 	l.sound("n1", vm.ID)
 	l.ends("n1", vm.ID)
@@ -148,7 +149,7 @@ func TestStrayFilesInTheDirectoryOfAHost(t *testing.T) {
 			}
 			_, err = l.open("n1")
 			if row.words != nil {
-				refused(t, err, hypervisor.Invalid, row.words...)
+				backendtest.Refused(t, err, hypervisor.Invalid, row.words...)
 				if _, err := os.Lstat(path); err != nil {
 					t.Errorf("it was removed: %v", err)
 				}
@@ -174,7 +175,7 @@ func TestAStartWhoseEndWasNotNotedIsAtItsEnd(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
 	vm := l.vm("suite/started", calm)
 	l.start("n1", vm)
-	l.becomes("n1", vm.ID, hypervisor.Running)
+	l.Becomes("n1", vm.ID, hypervisor.Running)
 	must(t, l.hosts["n1"].Close())
 	delete(l.hosts, "n1")
 	path := filepath.Join(l.dir, "n1", "vms", durable.Name(string(vm.ID)), "domain")
@@ -183,13 +184,13 @@ func TestAStartWhoseEndWasNotNotedIsAtItsEnd(t *testing.T) {
 	noted.Doing = hypervisor.Starting
 	must(t, durable.Write(path, &noted, true))
 	l.reopen("n1")
-	l.becomes("n1", vm.ID, hypervisor.Running)
-	l.do("n1", vm.ID, hypervisor.Pause{})
+	l.Becomes("n1", vm.ID, hypervisor.Running)
+	l.Do("n1", vm.ID, hypervisor.Pause{})
 	time.Sleep(100 * time.Millisecond)
-	l.becomes("n1", vm.ID, hypervisor.Paused)
-	l.do("n1", vm.ID, hypervisor.Unpause{})
+	l.Becomes("n1", vm.ID, hypervisor.Paused)
+	l.Do("n1", vm.ID, hypervisor.Unpause{})
 	l.sound("n1", vm.ID)
 	l.begin("job", vm.ID, options{})
-	l.until("n1", "job", hypervisor.JobSucceeded)
+	l.Until("n1", "job", hypervisor.JobSucceeded)
 	l.arrives("job", vm.ID)
 }

@@ -45,7 +45,7 @@ func TestCloseHangsUp(t *testing.T) {
 	vm := l.vm("suite/leaving", calm)
 	l.start("n1", vm)
 	l.begin("job", vm.ID, options{Bandwidth: 1 << 20})
-	l.until("n1", "job", hypervisor.JobActive)
+	l.Until("n1", "job", hypervisor.JobActive)
 	if err := l.hosts["n1"].Close(); err != nil {
 		t.Error(err)
 	}

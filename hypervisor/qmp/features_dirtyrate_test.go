@@ -26,7 +26,8 @@ func TestAnAgentMeasuresHowFastAGuestWrites(t *testing.T) {
 	if _, err := records.Put(t.Context(), put); err != nil {
 		t.Fatal(err)
 	}
-	a := agent.New("n1", agent.Config{MeasureEvery: time.Second}, l.host("n1"), records, store.DiscardEvents{})
+	a := agent.New("n1", agent.Config{MeasureEvery: time.Second}, l.Host("n1"), records,
+		store.DiscardEvents{})
 	testutil.Eventually(t, "the guest is measured", func() error {
 		if _, err := a.Reconcile(t.Context(), time.Now()); err != nil {
 			return err

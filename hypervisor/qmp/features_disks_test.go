@@ -30,22 +30,22 @@ func TestASnapshotIsInTheImage(t *testing.T) {
 			l.write("n1", vm.ID, "root", contents, 0)
 			before := append([]byte{}, contents...)
 			if !row.runs {
-				l.do("n1", vm.ID, hypervisor.Kill{})
+				l.Do("n1", vm.ID, hypervisor.Kill{})
 			}
 			keep := hypervisor.Snapshot{Disk: "root", Name: "before"}
-			l.do("n1", vm.ID, keep, keep, hypervisor.Snapshot{Disk: "root", Name: "gone"})
+			l.Do("n1", vm.ID, keep, keep, hypervisor.Snapshot{Disk: "root", Name: "gone"})
 			gone := hypervisor.DeleteSnapshot{Disk: "root", Name: "gone"}
-			l.do("n1", vm.ID, gone, gone)
+			l.Do("n1", vm.ID, gone, gone)
 			if row.runs {
-				l.refuses("n1", vm.ID, hypervisor.RevertSnapshot{Disk: "root", Name: "before"},
+				l.Refuses("n1", vm.ID, hypervisor.RevertSnapshot{Disk: "root", Name: "before"},
 					hypervisor.Conflict)
 			}
-			l.refuses("n1", vm.ID, hypervisor.Snapshot{Disk: "data", Name: "before"},
+			l.Refuses("n1", vm.ID, hypervisor.Snapshot{Disk: "data", Name: "before"},
 				hypervisor.Unsupported, "data", "raw", "qcow2")
 			if row.runs {
 				l.write("n1", vm.ID, "root", contents, 1<<20)
 				l.sound("n1", vm.ID)
-				l.do("n1", vm.ID, hypervisor.Kill{})
+				l.Do("n1", vm.ID, hypervisor.Kill{})
 			}
 			path := l.disk("n1", "root")
 			if list := backendtest.Image(t, "snapshot", "-l", path); strings.Count(list, "before") != 1 ||
@@ -53,9 +53,9 @@ func TestASnapshotIsInTheImage(t *testing.T) {
 				t.Errorf("the image has %s", list)
 			}
 			l.same("n1", map[string][]byte{"root": contents})
-			l.refuses("n1", vm.ID, hypervisor.RevertSnapshot{Disk: "root", Name: "gone"},
+			l.Refuses("n1", vm.ID, hypervisor.RevertSnapshot{Disk: "root", Name: "gone"},
 				hypervisor.NotFound, "gone")
-			l.do("n1", vm.ID, hypervisor.RevertSnapshot{Disk: "root", Name: "before"})
+			l.Do("n1", vm.ID, hypervisor.RevertSnapshot{Disk: "root", Name: "before"})
 			l.same("n1", map[string][]byte{"root": before})
 			l.ends("n1", vm.ID)
 		})
@@ -93,7 +93,7 @@ func TestAResizeIsAllOrNothing(t *testing.T) {
 	contents := l.furnish("n1", vm)
 	unchanged := func() {
 		t.Helper()
-		if d := l.domain("n1", vm.ID); !d.VM.Equal(vm) {
+		if d := l.Domain("n1", vm.ID); !d.VM.Equal(vm) {
 			t.Errorf("it has become %+v", d.VM)
 		}
 		l.same("n1", contents)
@@ -101,10 +101,10 @@ func TestAResizeIsAllOrNothing(t *testing.T) {
 
 	huge := enlarged(vm, 8*mib)
 	huge.Memory = 65 * mib
-	l.refuses("n1", vm.ID, hypervisor.Resize{VM: huge}, hypervisor.NoRoom, "memory", "65MiB",
+	l.Refuses("n1", vm.ID, hypervisor.Resize{VM: huge}, hypervisor.NoRoom, "memory", "65MiB",
 		"64MiB")
 	unchanged()
-	l.refuses("n1", vm.ID, hypervisor.Resize{VM: enlarged(vm, 8*mib, 2*mib)}, hypervisor.Invalid,
+	l.Refuses("n1", vm.ID, hypervisor.Resize{VM: enlarged(vm, 8*mib, 2*mib)}, hypervisor.Invalid,
 		"cow", "shrink")
 	unchanged()
 
@@ -116,7 +116,7 @@ func TestAResizeIsAllOrNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	bigger := enlarged(vm, 8*mib, 8*mib, 8*mib)
-	l.refuses("n1", vm.ID, hypervisor.Resize{VM: bigger}, hypervisor.Transient, "qemu-img", last)
+	l.Refuses("n1", vm.ID, hypervisor.Resize{VM: bigger}, hypervisor.Transient, "qemu-img", last)
 	if err := os.Remove(last); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestAResizeIsAllOrNothing(t *testing.T) {
 		}
 	}
 
-	l.do("n1", vm.ID, hypervisor.Resize{VM: bigger})
+	l.Do("n1", vm.ID, hypervisor.Resize{VM: bigger})
 	for _, d := range bigger.Hardware.Disks {
 		if size := virtual(t, l.disk("n1", d.Name)); size != d.Size {
 			t.Errorf("disk %s has %v, want %v", d.Name, size, d.Size)
@@ -145,16 +145,16 @@ func TestAResizeIsAllOrNothing(t *testing.T) {
 
 // plugged lists the disks that a QEMU has.
 func (l *lab) plugged(n name, id vmid) map[string]bool {
-	l.t.Helper()
+	l.T.Helper()
 	m, err := l.hosts[n].Monitor(id)
 	var blocks []struct {
 		QDev string `json:"qdev"`
 	}
 	if err == nil {
-		err = m.Execute(l.t.Context(), "query-block", nil, &blocks)
+		err = m.Execute(l.T.Context(), "query-block", nil, &blocks)
 	}
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 	list := map[string]bool{}
 	for _, b := range blocks {
@@ -173,20 +173,20 @@ func TestADiskIsPluggedInAndOutOfARunningGuest(t *testing.T) {
 		{Name: "shared", Path: path, Size: 4 * mib},
 		{Name: "a-name-that-is-longer-than-a-node-may-be-called", Size: 4 * mib}}
 	for _, d := range disks {
-		l.do("n1", vm.ID, hypervisor.AttachDisk{Disk: d})
+		l.Do("n1", vm.ID, hypervisor.AttachDisk{Disk: d})
 	}
 	if on := l.plugged("n1", vm.ID); len(on) < 3 || !on["dev.local"] || !on["dev.shared"] {
 		t.Errorf("QEMU has %v", on)
 	}
 	l.write("n1", vm.ID, "local", make([]byte, 1<<20), 0)
 	for _, d := range disks {
-		l.do("n1", vm.ID, hypervisor.DetachDisk{Name: d.Name})
+		l.Do("n1", vm.ID, hypervisor.DetachDisk{Name: d.Name})
 	}
 	if on := l.plugged("n1", vm.ID); len(on) > 0 {
 		t.Errorf("QEMU still has %v", on)
 	}
 	backendtest.Image(t, "resize", "-q", "-f", "raw", path, "5M") // it is not locked any more
-	if d := l.domain("n1", vm.ID); !d.VM.Equal(vm) {
+	if d := l.Domain("n1", vm.ID); !d.VM.Equal(vm) {
 		t.Errorf("the VM has become %+v", d.VM)
 	}
 	l.sound("n1", vm.ID)
@@ -211,10 +211,10 @@ func TestADiskThatCannotBePluggedInChangesNothing(t *testing.T) {
 		{hypervisor.Disk{Name: "bad", Path: garbage, Format: "qcow2"}, []string{"bad", "qcow2"}},
 		{hypervisor.Disk{Name: "odd", Size: 1000}, []string{"odd", "multiple of 512"}},
 	} {
-		l.refuses("n1", vm.ID, hypervisor.AttachDisk{Disk: row.disk}, hypervisor.Invalid,
+		l.Refuses("n1", vm.ID, hypervisor.AttachDisk{Disk: row.disk}, hypervisor.Invalid,
 			row.words...)
 	}
-	if d := l.domain("n1", vm.ID); !d.VM.Equal(vm) {
+	if d := l.Domain("n1", vm.ID); !d.VM.Equal(vm) {
 		t.Errorf("the VM has become %+v", d.VM)
 	}
 	if left := l.disks("n1"); len(left) > 0 {
@@ -233,14 +233,15 @@ func TestAnImageIsOfItsDeclaredFormat(t *testing.T) {
 	backendtest.Image(t, "create", "-q", "-f", "qcow2", path, "8M")
 	root := hypervisor.Disk{Name: "root", Path: path}
 	vm := l.vm("suite/declared", calm)
-	l.refuses("n1", vm.ID, hypervisor.Start{VM: backendtest.WithDisks(vm, root)}, hypervisor.Invalid, "root",
+	l.Refuses("n1", vm.ID, hypervisor.Start{VM: backendtest.WithDisks(vm, root)},
+		hypervisor.Invalid, "root",
 		"format=qcow2, or format=raw")
 	l.start("n1", vm)
-	l.refuses("n1", vm.ID, hypervisor.AttachDisk{Disk: root}, hypervisor.Invalid, "root",
+	l.Refuses("n1", vm.ID, hypervisor.AttachDisk{Disk: root}, hypervisor.Invalid, "root",
 		"format=qcow2, or format=raw")
 	for _, format := range []string{"qcow2", "raw"} {
 		root.Format = format
-		l.do("n1", vm.ID, hypervisor.AttachDisk{Disk: root}, hypervisor.DetachDisk{Name: "root"})
+		l.Do("n1", vm.ID, hypervisor.AttachDisk{Disk: root}, hypervisor.DetachDisk{Name: "root"})
 	}
 	l.ends("n1", vm.ID)
 }

@@ -16,27 +16,27 @@ import (
 
 // powersOff lets the guest of a VM shut down whose host is closed, and waits until it has.
 func (l *lab) powersOff(n name, id vmid) {
-	l.t.Helper()
+	l.T.Helper()
 	sockets, err := filepath.Glob(filepath.Join(l.dir, string(n), "vms", "*", "qmp.sock"))
 	if err != nil || len(sockets) != 1 {
-		l.t.Fatalf("the monitors of %s are %v: %v", id, sockets, err)
+		l.T.Fatalf("the monitors of %s are %v: %v", id, sockets, err)
 	}
-	m, err := qemu.Dial(l.t.Context(), qemu.Config{Path: sockets[0]})
-	must(l.t, err)
+	m, err := qemu.Dial(l.T.Context(), qemu.Config{Path: sockets[0]})
+	must(l.T, err)
 	defer m.Close()
 	q := qemu.QEMU{Conn: m}
-	before, err := q.Status(l.t.Context())
-	must(l.t, err)
-	must(l.t, q.SystemPowerdown(l.t.Context()))
+	before, err := q.Status(l.T.Context())
+	must(l.T, err)
+	must(l.T, q.SystemPowerdown(l.T.Context()))
 	var now qemu.RunState
-	l.t.Cleanup(func() {
-		if l.t.Failed() {
-			l.t.Logf("QEMU was %s when the button was pressed, and is %s; of the guest is heard %+v",
+	l.T.Cleanup(func() {
+		if l.T.Failed() {
+			l.T.Logf("QEMU was %s when the button was pressed, and is %s; of the guest is heard %+v",
 				before, now, l.pulse(id).Rhythm())
 		}
 	})
-	l.eventually("the guest shuts down", func() bool {
-		now, err = q.Status(l.t.Context())
+	l.Eventually("the guest shuts down", func() bool {
+		now, err = q.Status(l.T.Context())
 		return err == nil && now == qemu.Shutdown
 	})
 }
@@ -56,16 +56,16 @@ func TestAVMThatCameAndShutsDownWhileItsDisksAreCopiedIsAtRest(t *testing.T) {
 	brake.Store(true)
 	l.copies("back", vm.ID)
 	l.ask("n1", vm.ID, "system_powerdown", nil)
-	l.eventually("it is at rest", func() bool {
-		s := l.domain("n1", vm.ID).State
+	l.Eventually("it is at rest", func() bool {
+		s := l.Domain("n1", vm.ID).State
 		if s == hypervisor.HandingOver {
 			t.Fatal("it is handed over before its memory moves")
 		}
 		return s == hypervisor.Shutoff
 	})
 	brake.Store(false)
-	l.until("n1", "back", hypervisor.JobFailed)
-	l.do("n2", vm.ID, hypervisor.Discard{Job: "back"})
+	l.Until("n1", "back", hypervisor.JobFailed)
+	l.Do("n2", vm.ID, hypervisor.Discard{Job: "back"})
 	l.same("n1", contents)
 	l.start("n1", vm)
 	l.sound("n1", vm.ID)
@@ -80,7 +80,7 @@ func TestAVMThatCameAndShutsDownBeforeTheNextMigrationBeginsIsAtRest(t *testing.
 	l.start("n2", vm)
 	l.moveWith("there", vm, [2]name{"n2", "n1"}, options{})
 	l.release("there", vm.ID, "n2", "n1")
-	l.becomes("n1", vm.ID, hypervisor.Running) // a guest that stands sees no button
+	l.Becomes("n1", vm.ID, hypervisor.Running) // a guest that stands sees no button
 	address := l.receive("back", vm)
 	l.between("n1", vm.ID, "", func(d *qmp.DomainRecord, _ *qmp.Job) {
 		d.Job = "back"
@@ -89,9 +89,9 @@ func TestAVMThatCameAndShutsDownBeforeTheNextMigrationBeginsIsAtRest(t *testing.
 			Stage: qmp.Sending, Target: "n2", Address: address}}, true))
 		l.powersOff("n1", vm.ID)
 	})
-	l.becomes("n1", vm.ID, hypervisor.Shutoff)
-	l.until("n1", "back", hypervisor.JobFailed)
-	l.do("n2", vm.ID, hypervisor.Discard{Job: "back"})
+	l.Becomes("n1", vm.ID, hypervisor.Shutoff)
+	l.Until("n1", "back", hypervisor.JobFailed)
+	l.Do("n2", vm.ID, hypervisor.Discard{Job: "back"})
 	l.ends("n1", vm.ID)
 }
 
@@ -116,7 +116,7 @@ func TestAGuestThatShutsDownBeforeASwitchOverThatFailsIsOff(t *testing.T) {
 			vm := l.vm("suite/sleeper", calm)
 			l.start("n1", vm)
 			l.begin("job", vm.ID, options{HoldSwitchOver: true, Bandwidth: 1 << 20})
-			l.until("n1", "job", hypervisor.JobActive)
+			l.Until("n1", "job", hypervisor.JobActive)
 			begun, ended := make(chan struct{}), make(chan struct{})
 			then := func() { close(begun); <-ended }
 			noted.Store(&then)
@@ -127,14 +127,14 @@ func TestAGuestThatShutsDownBeforeASwitchOverThatFailsIsOff(t *testing.T) {
 			is := func(query, status string) func() bool {
 				return func() bool { return l.ask("n1", vm.ID, query, nil)["status"] == status }
 			}
-			l.eventually("it shuts down", is("query-status", "shutdown"))
+			l.Eventually("it shuts down", is("query-status", "shutdown"))
 			l.set("n1", vm.ID, map[string]any{"max-bandwidth": 1 << 40})
-			l.eventually("it stands", is("query-migrate", "pre-switchover"))
+			l.Eventually("it stands", is("query-migrate", "pre-switchover"))
 			l.ask("n1", vm.ID, "migrate_cancel", nil)
-			l.eventually("it has failed", is("query-migrate", "cancelled"))
+			l.Eventually("it has failed", is("query-migrate", "cancelled"))
 			close(ended)
 			must(t, <-done)
-			l.becomes("n1", vm.ID, row.state)
+			l.Becomes("n1", vm.ID, row.state)
 		})
 	}
 }

@@ -49,7 +49,7 @@ func TestAnEndThatCannotBeNotedIsNotedLater(t *testing.T) {
 	if err := os.Remove(full); err != nil {
 		t.Fatal(err)
 	}
-	l.eventually("it is noted", func() bool {
+	l.Eventually("it is noted", func() bool {
 		p, err := l.hosts["n1"].Progress(t.Context(), "job")
 		return err == nil && p.Status == hypervisor.JobFailed
 	})
@@ -57,23 +57,23 @@ func TestAnEndThatCannotBeNotedIsNotedLater(t *testing.T) {
 
 // obstruct keeps the files of a QEMU from being removed until the answer is called.
 func (l *lab) obstruct(n name, vm vmid) (clearing func()) {
-	l.t.Helper()
+	l.T.Helper()
 	obstacle := filepath.Join(l.config(n).Dir, "vms", durable.Name(string(vm)), "disks.sock",
 		"obstacle")
-	must(l.t, os.MkdirAll(obstacle, 0o700))
+	must(l.T, os.MkdirAll(obstacle, 0o700))
 	return func() {
-		l.t.Helper()
-		must(l.t, os.Remove(obstacle))
+		l.T.Helper()
+		must(l.T, os.Remove(obstacle))
 	}
 }
 
 // diesUncleared kills the QEMU of a target, whose files cannot be removed until the answer is
 // called, and waits until its end is noted.
 func (l *lab) diesUncleared(n name, vm vmid, job hypervisor.JobID) (clearing func()) {
-	l.t.Helper()
+	l.T.Helper()
 	clearing = l.obstruct(n, vm)
-	must(l.t, l.signal(n, vm, syscall.SIGKILL))
-	l.until(n, job, hypervisor.JobFailed)
+	must(l.T, l.signal(n, vm, syscall.SIGKILL))
+	l.Until(n, job, hypervisor.JobFailed)
 	return clearing
 }
 
@@ -116,18 +116,18 @@ func TestWhatCannotBeRemovedIsRemovedLater(t *testing.T) {
 	l.start("n1", vm)
 	clearing := l.obstruct("n1", vm.ID)
 	must(t, l.signal("n1", vm.ID, syscall.SIGKILL))
-	l.eventually("its log is removed, and what follows is tried", func() bool {
+	l.Eventually("its log is removed, and what follows is tried", func() bool {
 		_, err := os.Stat(l.hosts["n1"].Files(vm.ID).Log)
 		return errors.Is(err, os.ErrNotExist)
 	})
 	time.Sleep(100 * time.Millisecond)
-	l.becomes("n1", vm.ID, hypervisor.Crashed)
-	l.refuses("n1", other.ID, hypervisor.Start{VM: other}, hypervisor.NoRoom)
+	l.Becomes("n1", vm.ID, hypervisor.Crashed)
+	l.Refuses("n1", other.ID, hypervisor.Start{VM: other}, hypervisor.NoRoom)
 	clearing()
-	l.eventually("there is room", func() bool {
-		return l.host("n1").Do(t.Context(), other.ID, hypervisor.Start{VM: other}) == nil
+	l.Eventually("there is room", func() bool {
+		return l.Host("n1").Do(t.Context(), other.ID, hypervisor.Start{VM: other}) == nil
 	})
-	l.do("n1", vm.ID, hypervisor.Forget{})
+	l.Do("n1", vm.ID, hypervisor.Forget{})
 	l.ends("n1", other.ID)
 }
 
@@ -139,7 +139,7 @@ func TestAReleaseIsNotDoneBeforeTheDisksAreGone(t *testing.T) {
 	l.furnish("n1", vm)
 	l.start("n1", vm)
 	l.begin("job", vm.ID, options{})
-	l.until("n1", "job", hypervisor.JobSucceeded)
+	l.Until("n1", "job", hypervisor.JobSucceeded)
 	disk := l.disk("n1", "data")
 	must(t, os.Rename(disk, disk+".away"))
 	must(t, os.MkdirAll(filepath.Join(disk, "obstacle"), 0o700)) // it is no file for a while
@@ -147,17 +147,17 @@ func TestAReleaseIsNotDoneBeforeTheDisksAreGone(t *testing.T) {
 		Proof: hypervisor.RunsAtTarget, Job: "job", By: "test"}}
 	for range 2 {
 		for range 2 {
-			l.refuses("n1", vm.ID, release, hypervisor.Transient, disk)
+			l.Refuses("n1", vm.ID, release, hypervisor.Transient, disk)
 		}
-		if d := l.domain("n1", vm.ID); d.State != hypervisor.Absent {
+		if d := l.Domain("n1", vm.ID); d.State != hypervisor.Absent {
 			t.Errorf("of a VM that runs elsewhere there is %+v", d)
 		}
-		l.refuses("n1", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Transient, disk)
+		l.Refuses("n1", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Transient, disk)
 		l.reopen("n1")
 	}
 	must(t, os.RemoveAll(disk))
 	must(t, os.Rename(disk+".away", disk))
-	l.do("n1", vm.ID, release)
+	l.Do("n1", vm.ID, release)
 	if left := l.disks("n1"); len(left) > 0 {
 		t.Errorf("the source has %v", left)
 	}

@@ -18,21 +18,21 @@ import (
 // between closes a host, changes what it has noted of a VM and of a job, as if its process had
 // died between two notes, and opens it again.
 func (l *lab) between(n name, id vmid, j job, change func(*qmp.DomainRecord, *qmp.Job)) {
-	l.t.Helper()
-	must(l.t, l.hosts[n].Close())
+	l.T.Helper()
+	must(l.T, l.hosts[n].Close())
 	delete(l.hosts, n)
 	dir := filepath.Join(l.dir, string(n))
 	domain := filepath.Join(dir, "vms", durable.Name(string(id)), "domain")
 	var d qmp.DomainRecord
-	must(l.t, durable.Read(domain, &d))
+	must(l.T, durable.Read(domain, &d))
 	var noted qmp.Job
 	if j != "" {
-		must(l.t, durable.Read(filepath.Join(dir, "jobs", durable.Name(string(j))), &noted))
+		must(l.T, durable.Read(filepath.Join(dir, "jobs", durable.Name(string(j))), &noted))
 	}
 	change(&d, &noted)
-	must(l.t, durable.Write(domain, &d, true))
+	must(l.T, durable.Write(domain, &d, true))
 	if j != "" {
-		must(l.t, durable.Write(filepath.Join(dir, "jobs", durable.Name(string(j))), &noted, true))
+		must(l.T, durable.Write(filepath.Join(dir, "jobs", durable.Name(string(j))), &noted, true))
 	}
 	l.reopen(n)
 }
@@ -43,9 +43,9 @@ func TestAPauseThatWasNotDoneDoesNotMoveAlong(t *testing.T) {
 	vm := l.vm("suite/paused", calm)
 	l.start("n1", vm)
 	l.between("n1", vm.ID, "", func(d *qmp.DomainRecord, _ *qmp.Job) { d.Paused = true })
-	l.becomes("n1", vm.ID, hypervisor.Running)
+	l.Becomes("n1", vm.ID, hypervisor.Running)
 	l.begin("job", vm.ID, options{})
-	l.until("n1", "job", hypervisor.JobSucceeded)
+	l.Until("n1", "job", hypervisor.JobSucceeded)
 	l.arrives("job", vm.ID)
 }
 
@@ -56,17 +56,17 @@ func TestAJobWhoseVMHasDiedDoesNotWakeUp(t *testing.T) {
 	vm := l.vm("suite/again", calm)
 	l.start("n1", vm)
 	l.begin("job", vm.ID, options{})
-	l.until("n1", "job", hypervisor.JobSucceeded)
-	l.becomes("n2", vm.ID, hypervisor.Running)
+	l.Until("n1", "job", hypervisor.JobSucceeded)
+	l.Becomes("n2", vm.ID, hypervisor.Running)
 	must(t, testutil.KillBelow(filepath.Join(l.dir, "n2")))
-	l.becomes("n2", vm.ID, hypervisor.Crashed)
+	l.Becomes("n2", vm.ID, hypervisor.Crashed)
 	l.between("n2", vm.ID, "job", func(d *qmp.DomainRecord, j *qmp.Job) {
 		d.Own, d.Ran, j.Stage = false, false, qmp.Activating
 	})
 	l.start("n2", vm)
-	l.becomes("n2", vm.ID, hypervisor.Running)
+	l.Becomes("n2", vm.ID, hypervisor.Running)
 	time.Sleep(200 * time.Millisecond)
-	if p := l.progress("n2", "job"); p.Status != hypervisor.JobSucceeded || p.Mode != 0 {
+	if p := l.Progress("n2", "job"); p.Status != hypervisor.JobSucceeded || p.Mode != 0 {
 		t.Errorf("the job is %v, by %v", p.Status, p.Mode)
 	}
 	l.sound("n2", vm.ID)
@@ -85,9 +85,9 @@ func TestWhatCopiedTheDisksOfAVMAtRestIsEnded(t *testing.T) {
 			l.between("n1", vm.ID, "job", func(_ *qmp.DomainRecord, j *qmp.Job) {
 				j.Stage, j.Last.Status = stage, hypervisor.JobFailed
 			})
-			l.becomes("n1", vm.ID, hypervisor.Shutoff)
+			l.Becomes("n1", vm.ID, hypervisor.Shutoff)
 			l.start("n1", vm)
-			l.becomes("n1", vm.ID, hypervisor.Running)
+			l.Becomes("n1", vm.ID, hypervisor.Running)
 		})
 	}
 }
@@ -99,12 +99,13 @@ func TestAKillThatWasOnlyBegunIsDone(t *testing.T) {
 	vm := l.vm("suite/killed", calm)
 	l.start("n1", vm)
 	l.begin("job", vm.ID, options{Bandwidth: 1 << 20})
-	l.eventually("memory moves", func() bool { return l.progress("n1", "job").Sent > 0 })
+	l.Eventually("memory moves", func() bool { return l.Progress("n1", "job").Sent > 0 })
 	note := filepath.Join(l.dir, "n1", "jobs", durable.Name("job")) + durable.Unfinished
 	must(t, os.Mkdir(note, 0o700)) // nothing is noted of the job
-	refused(t, l.hosts["n1"].Do(t.Context(), vm.ID, hypervisor.Kill{}), hypervisor.Transient)
+	backendtest.Refused(t, l.hosts["n1"].Do(t.Context(), vm.ID, hypervisor.Kill{}),
+		hypervisor.Transient)
 	must(t, os.Remove(note))
-	l.becomes("n1", vm.ID, hypervisor.Shutoff)
+	l.Becomes("n1", vm.ID, hypervisor.Shutoff)
 }
 
 // What was done to a disk and not noted is not in the way of doing it again.
@@ -119,14 +120,14 @@ func TestADiskThatWasHalfPluggedIsPlugged(t *testing.T) {
 	must(t, os.WriteFile(path, make([]byte, 8<<20), 0o600))
 	l.ask("n1", vm.ID, "blockdev-add", map[string]any{"node-name": "disk.more", "driver": "raw",
 		"file": map[string]any{"driver": "file", "filename": path}})
-	l.do("n1", vm.ID, hypervisor.AttachDisk{Disk: hypervisor.Disk{Name: "more", Size: 8 * mib}})
+	l.Do("n1", vm.ID, hypervisor.AttachDisk{Disk: hypervisor.Disk{Name: "more", Size: 8 * mib}})
 	if !l.plugged("n1", vm.ID)["dev.more"] {
 		t.Error("the guest has no disk more")
 	}
-	full := l.domain("n1", vm.ID).VM
+	full := l.Domain("n1", vm.ID).VM
 	detach := func() {
 		t.Helper()
-		l.eventually("the guest lets go of it", func() bool {
+		l.Eventually("the guest lets go of it", func() bool {
 			return l.hosts["n1"].Do(t.Context(), vm.ID, hypervisor.DetachDisk{Name: "more"}) == nil
 		})
 	}
@@ -156,12 +157,12 @@ func TestALongDowntimeThatIsAllowedIsNotGivenUp(t *testing.T) {
 	l.start("n1", vm)
 	narrow.Store(true)
 	l.begin("job", vm.ID, options{Downtime: 100 * time.Second, Bandwidth: 4 << 20})
-	l.eventually("it has moved", func() bool {
+	l.Eventually("it has moved", func() bool {
 		p, err := l.hosts["n1"].Progress(t.Context(), "job")
 		return err == nil && p.Status.Final()
 	})
 	narrow.Store(false)
-	p := l.progress("n1", "job")
+	p := l.Progress("n1", "job")
 	if p.Status != hypervisor.JobSucceeded || p.Downtime < 3*time.Second {
 		t.Errorf("it is %v (%s) after a downtime of %v", p.Status, p.Error, p.Downtime)
 	}
@@ -177,11 +178,11 @@ func TestAReleaseThatWasCutIsDone(t *testing.T) {
 			vm := l.vm("suite/left", calm)
 			l.start("n1", vm)
 			l.begin("job", vm.ID, options{})
-			l.until("n1", "job", hypervisor.JobSucceeded)
+			l.Until("n1", "job", hypervisor.JobSucceeded)
 			l.between("n1", vm.ID, "job", func(d *qmp.DomainRecord, j *qmp.Job) {
 				d.Leaving, d.Ending, j.Stage = true, true, stage
 			})
-			l.becomes("n1", vm.ID, hypervisor.Absent)
+			l.Becomes("n1", vm.ID, hypervisor.Absent)
 			l.arrives("job", vm.ID)
 		})
 	}

@@ -16,27 +16,27 @@ import (
 // crowd lets the threads of a QEMU run on one CPU only, where the one that obeys commands
 // overtakes the others if that is allowed.
 func (l *lab) crowd(n name, id vmid) {
-	l.t.Helper()
+	l.T.Helper()
 	pid, err := l.pid(n, id)
-	must(l.t, err)
+	must(l.T, err)
 	var one, may unix.CPUSet
-	must(l.t, unix.SchedGetaffinity(0, &may))
+	must(l.T, unix.SchedGetaffinity(0, &may))
 	for cpu := 0; one.Count() == 0; cpu++ {
 		if may.IsSet(cpu) {
 			one.Set(cpu)
 		}
 	}
 	threads, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
-	must(l.t, err)
+	must(l.T, err)
 	for _, thread := range threads {
 		tid, err := strconv.Atoi(thread.Name())
-		must(l.t, err)
-		must(l.t, unix.SchedSetaffinity(tid, &one)) // those that it starts inherit that
+		must(l.T, err)
+		must(l.T, unix.SchedSetaffinity(tid, &one)) // those that it starts inherit that
 	}
 	err = unix.SchedSetAttr(pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr,
 		Policy: unix.SCHED_NORMAL, Nice: -20}, 0)
 	if err != nil {
-		l.t.Logf("it does not overtake: %v", err)
+		l.T.Logf("it does not overtake: %v", err)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestAHeldTransferIsCancelledWhenItsGuestHasJustStopped(t *testing.T) {
 	for i := range 5 {
 		id := job("job" + strconv.Itoa(i))
 		l.begin(id, vm.ID, options{HoldSwitchOver: true, Bandwidth: 1 << 20})
-		l.until("n1", id, hypervisor.JobActive)
+		l.Until("n1", id, hypervisor.JobActive)
 		events := m.Subscribe()
 		begun := make(chan struct{})
 		then := func() { // that it is to be cancelled is noted, and QEMU not told yet
@@ -86,9 +86,9 @@ func TestAHeldTransferIsCancelledWhenItsGuestHasJustStopped(t *testing.T) {
 		l.set("n1", vm.ID, map[string]any{"max-bandwidth": 1 << 40})
 		must(t, <-cancelled)
 		events.Close()
-		l.until("n1", id, hypervisor.JobCancelled)
+		l.Until("n1", id, hypervisor.JobCancelled)
 		l.sound("n1", vm.ID)
-		l.do("n2", vm.ID, hypervisor.Discard{Job: id})
+		l.Do("n2", vm.ID, hypervisor.Discard{Job: id})
 	}
 	l.ends("n1", vm.ID)
 }

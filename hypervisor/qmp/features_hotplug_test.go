@@ -12,16 +12,17 @@ import (
 
 // has checks what a QEMU says that its guest has: the memory that was plugged in, and the CPUs.
 func (l *lab) has(n name, id vmid, dimms, cpus int) {
-	l.t.Helper()
+	l.T.Helper()
 	count := func(command string) int {
 		m, err := l.hosts[n].Monitor(id)
-		must(l.t, err)
+		must(l.T, err)
 		var all []any
-		must(l.t, m.Execute(l.t.Context(), command, nil, &all))
+		must(l.T, m.Execute(l.T.Context(), command, nil, &all))
 		return len(all)
 	}
 	if d, c := count("query-memory-devices"), count("query-cpus-fast"); d != dimms || c != cpus {
-		l.t.Errorf("QEMU of %s on %s has %d modules and %d CPUs, want %d and %d", id, n, d, c, dimms, cpus)
+		l.T.Errorf("QEMU of %s on %s has %d modules and %d CPUs, want %d and %d", id, n, d, c,
+			dimms, cpus)
 	}
 }
 
@@ -41,18 +42,21 @@ func TestAHotplugThatWasCutIsFinished(t *testing.T) {
 	l.between("n1", vm.ID, "", func(d *qmp.DomainRecord, _ *qmp.Job) { // nothing was done
 		d.Hotplug = &bigger
 	})
-	l.eventually("the note is taken back", func() bool { return l.domain("n1", vm.ID).VM.Equal(vm) })
+	l.Eventually("the note is taken back", func() bool {
+		return l.Domain("n1",
+			vm.ID).VM.Equal(vm)
+	})
 	l.has("n1", vm.ID, 0, vm.CPUs)
-	l.do("n1", vm.ID, hypervisor.Resize{VM: bigger})
+	l.Do("n1", vm.ID, hypervisor.Resize{VM: bigger})
 	l.has("n1", vm.ID, 1, vm.CPUs+1)
 	l.between("n1", vm.ID, "", func(d *qmp.DomainRecord, _ *qmp.Job) { // nor was that noted
 		d.VM, d.Hotplug = vm, &bigger
 	})
-	l.eventually("it is noted", func() bool { return l.domain("n1", vm.ID).VM.Equal(bigger) })
+	l.Eventually("it is noted", func() bool { return l.Domain("n1", vm.ID).VM.Equal(bigger) })
 	l.sound("n1", vm.ID)
 	l.begin("job", vm.ID, options{})
-	l.until("n1", "job", hypervisor.JobSucceeded)
-	l.becomes("n2", vm.ID, hypervisor.Running)
+	l.Until("n1", "job", hypervisor.JobSucceeded)
+	l.Becomes("n2", vm.ID, hypervisor.Running)
 	l.has("n2", vm.ID, 1, vm.CPUs+1)
 	l.arrives("job", vm.ID)
 }
@@ -72,23 +76,24 @@ func TestTheDisksOfAVMThatRunsGrow(t *testing.T) {
 		bigger.Memory, bigger.CPUs = vm.Memory, vm.CPUs
 		return bigger
 	}
-	l.refuses("n1", vm.ID, hypervisor.Resize{VM: sized(4*mib, 3*mib)}, hypervisor.Invalid,
+	l.Refuses("n1", vm.ID, hypervisor.Resize{VM: sized(4*mib, 3*mib)}, hypervisor.Invalid,
 		"disk shared: it has 4MiB already, and never shrinks")
-	l.refuses("n1", vm.ID, hypervisor.Resize{VM: sized(4<<50, 2*mib)}, hypervisor.Conflict, "disk data of 4MiB to 4096TiB")
-	if d := l.domain("n1", vm.ID); !d.VM.Equal(vm) {
+	l.Refuses("n1", vm.ID, hypervisor.Resize{VM: sized(4<<50, 2*mib)}, hypervisor.Conflict,
+		"disk data of 4MiB to 4096TiB")
+	if d := l.Domain("n1", vm.ID); !d.VM.Equal(vm) {
 		t.Errorf("it has become %+v", d.VM.Hardware)
 	}
 	bigger := sized(16*mib, 8*mib)
-	l.do("n1", vm.ID, hypervisor.Resize{VM: bigger})
+	l.Do("n1", vm.ID, hypervisor.Resize{VM: bigger})
 	l.seesDisks("n1", vm.ID, 16*mib, 8*mib)
 	l.between("n1", vm.ID, "", func(d *qmp.DomainRecord, _ *qmp.Job) { // one was done, and not noted
 		half := sized(16*mib, 9*mib)
 		d.VM, d.Hotplug = sized(4*mib, 8*mib), &half
 	})
-	l.eventually("it is noted", func() bool { return l.domain("n1", vm.ID).VM.Equal(bigger) })
+	l.Eventually("it is noted", func() bool { return l.Domain("n1", vm.ID).VM.Equal(bigger) })
 	l.begin("job", vm.ID, options{})
-	l.until("n1", "job", hypervisor.JobSucceeded)
-	l.becomes("n2", vm.ID, hypervisor.Running)
+	l.Until("n1", "job", hypervisor.JobSucceeded)
+	l.Becomes("n2", vm.ID, hypervisor.Running)
 	l.seesDisks("n2", vm.ID, 16*mib, 8*mib)
 	l.arrives("job", vm.ID)
 	if text := backendtest.Image(t, "info", "-U", l.disk("n2", "data")); !strings.Contains(text, "16 MiB") {
@@ -98,9 +103,9 @@ func TestTheDisksOfAVMThatRunsGrow(t *testing.T) {
 
 // seesDisks checks how large a guest sees its disks data and shared.
 func (l *lab) seesDisks(n name, id vmid, data, shared hypervisor.Bytes) {
-	l.t.Helper()
+	l.T.Helper()
 	m, err := l.hosts[n].Monitor(id)
-	must(l.t, err)
+	must(l.T, err)
 	var all []struct {
 		Device   string `json:"qdev"`
 		Inserted struct {
@@ -109,12 +114,12 @@ func (l *lab) seesDisks(n name, id vmid, data, shared hypervisor.Bytes) {
 			}
 		}
 	}
-	must(l.t, m.Execute(l.t.Context(), "query-block", nil, &all))
+	must(l.T, m.Execute(l.T.Context(), "query-block", nil, &all))
 	got := map[string]hypervisor.Bytes{}
 	for _, b := range all {
 		got[filepath.Base(b.Device)] = b.Inserted.Image.Size
 	}
 	if got["dev.data"] != data || got["dev.shared"] != shared {
-		l.t.Errorf("the guest of %s on %s sees %v, want %v and %v", id, n, got, data, shared)
+		l.T.Errorf("the guest of %s on %s sees %v, want %v and %v", id, n, got, data, shared)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 )
 
 // hangs opens a lab whose hosts wait for no QEMU for long.
@@ -42,10 +43,10 @@ func TestAQEMUThatHangsIsNamedAndCanBeKilled(t *testing.T) {
 			must(t, err)
 			words := []string{string(vm.ID), "process " + strconv.Itoa(pid), "Kill ends it"}
 			_, err = l.hosts["n1"].Domain(t.Context(), vm.ID)
-			refused(t, err, hypervisor.Transient, words...)
+			backendtest.Refused(t, err, hypervisor.Transient, words...)
 			for _, c := range []hypervisor.Command{hypervisor.Pause{}, hypervisor.Reboot{},
 				hypervisor.Forget{}, hypervisor.Start{VM: vm}} {
-				l.refuses("n1", vm.ID, c, hypervisor.Transient, words...)
+				l.Refuses("n1", vm.ID, c, hypervisor.Transient, words...)
 			}
 			l.ends("n1", vm.ID)
 		})
@@ -61,12 +62,12 @@ func TestAStopOfAQEMUThatHangsIsDoneByForce(t *testing.T) {
 		stop func(*lab, vmid)
 	}{
 		{"after it was asked", func(l *lab, id vmid) {
-			l.do("n1", id, hypervisor.Stop{Grace: 2 * time.Second})
-			must(l.t, l.signal("n1", id, syscall.SIGSTOP))
+			l.Do("n1", id, hypervisor.Stop{Grace: 2 * time.Second})
+			must(l.T, l.signal("n1", id, syscall.SIGSTOP))
 		}},
 		{"after it was asked, and its host is opened anew", func(l *lab, id vmid) {
-			l.do("n1", id, hypervisor.Stop{Grace: 2 * time.Second})
-			must(l.t, l.signal("n1", id, syscall.SIGSTOP))
+			l.Do("n1", id, hypervisor.Stop{Grace: 2 * time.Second})
+			must(l.T, l.signal("n1", id, syscall.SIGSTOP))
 			l.reopen("n1")
 		}},
 	} {
@@ -76,14 +77,14 @@ func TestAStopOfAQEMUThatHangsIsDoneByForce(t *testing.T) {
 			l.start("n1", vm)
 			asked := time.Now()
 			row.stop(l, vm.ID)
-			l.eventually("it is stopped", func() bool {
+			l.Eventually("it is stopped", func() bool {
 				d, err := l.hosts["n1"].Domain(t.Context(), vm.ID)
 				return err == nil && d.State == hypervisor.Shutoff
 			})
 			if took := time.Since(asked); took < 2*time.Second {
 				t.Errorf("it had only %v", took)
 			}
-			l.do("n1", vm.ID, hypervisor.Forget{})
+			l.Do("n1", vm.ID, hypervisor.Forget{})
 			l.empty()
 		})
 	}
@@ -96,19 +97,19 @@ func TestASourceThatHangsMayHaveHandedOver(t *testing.T) {
 	vm := l.vm("suite/hung", calm)
 	l.start("n1", vm)
 	l.begin("job", vm.ID, options{})
-	l.until("n1", "job", hypervisor.JobSucceeded)
+	l.Until("n1", "job", hypervisor.JobSucceeded)
 	must(t, l.signal("n1", vm.ID, syscall.SIGSTOP))
 	l.reopen("n1")
-	l.refuses("n1", vm.ID, hypervisor.Kill{}, hypervisor.Conflict, "may be HandingOver", "process")
-	l.refuses("n1", vm.ID, hypervisor.Stop{}, hypervisor.Transient)
+	l.Refuses("n1", vm.ID, hypervisor.Kill{}, hypervisor.Conflict, "may be HandingOver", "process")
+	l.Refuses("n1", vm.ID, hypervisor.Stop{}, hypervisor.Transient)
 	dead := hypervisor.Evidence{Proof: hypervisor.ProcessReaped, VM: vm.ID, Host: "n2", Job: "job"}
-	l.refuses("n1", vm.ID, hypervisor.Abandon{Job: "job", Dead: dead}, hypervisor.Transient)
+	l.Refuses("n1", vm.ID, hypervisor.Abandon{Job: "job", Dead: dead}, hypervisor.Transient)
 	moved := hypervisor.Evidence{Proof: hypervisor.RunsAtTarget, VM: vm.ID, Host: "n2", Job: "job"}
-	l.refuses("n1", vm.ID, hypervisor.Release{Job: "job", Moved: moved}, hypervisor.Conflict,
+	l.Refuses("n1", vm.ID, hypervisor.Release{Job: "job", Moved: moved}, hypervisor.Conflict,
 		"may be HandingOver", "process")
 	must(t, l.signal("n1", vm.ID, syscall.SIGKILL))
-	l.becomes("n1", vm.ID, hypervisor.Crashed)
-	l.refuses("n1", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Conflict, "may run at the target")
+	l.Becomes("n1", vm.ID, hypervisor.Crashed)
+	l.Refuses("n1", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Conflict, "may run at the target")
 	l.arrives("job", vm.ID)
 }
 
@@ -119,11 +120,11 @@ func TestAStopThatTheGuestWasNotAskedForIsNone(t *testing.T) {
 	l.start("n1", vm)
 	must(t, l.signal("n1", vm.ID, syscall.SIGSTOP))
 	for range 2 {
-		l.refuses("n1", vm.ID, hypervisor.Stop{Grace: time.Second}, hypervisor.Transient)
+		l.Refuses("n1", vm.ID, hypervisor.Stop{Grace: time.Second}, hypervisor.Transient)
 	}
 	time.Sleep(1500 * time.Millisecond)
 	must(t, l.signal("n1", vm.ID, syscall.SIGCONT))
-	l.eventually("it runs on", func() bool {
+	l.Eventually("it runs on", func() bool {
 		d, err := l.hosts["n1"].Domain(t.Context(), vm.ID)
 		return err == nil && d.State == hypervisor.Running
 	})
@@ -150,8 +151,8 @@ func TestAGuestThatCouldNotBeAskedRunsOn(t *testing.T) {
 			defer cancel()
 			gone.Store(&cancel)
 			err := l.hosts["n1"].Do(ctx, vm.ID, c)
-			refused(t, err, hypervisor.Transient, "not sent")
-			l.becomes("n1", vm.ID, hypervisor.Running)
+			backendtest.Refused(t, err, hypervisor.Transient, "not sent")
+			l.Becomes("n1", vm.ID, hypervisor.Running)
 			time.Sleep(1500 * time.Millisecond)
 			l.sound("n1", vm.ID)
 			l.ends("n1", vm.ID)
@@ -175,7 +176,7 @@ func TestAQEMUThatBeginsSlowlyIsWaitedFor(t *testing.T) {
 	if took := time.Since(began); took < 2*time.Second {
 		t.Fatalf("it began within %v: it was not slow", took)
 	}
-	l.becomes("n1", vm.ID, hypervisor.Running)
+	l.Becomes("n1", vm.ID, hypervisor.Running)
 }
 
 // A QEMU that is killed while it starts, as when the host has no memory left, says nothing against
@@ -185,5 +186,6 @@ func TestAQEMUThatIsKilledWhileItStartsIsTransient(t *testing.T) {
 	must(t, os.WriteFile(killed, []byte("#!/bin/sh\nkill -9 $$\n"), 0o755))
 	l := newLab(t, accelerator(t), func(c *qmp.Config) { c.QEMU = killed })
 	vm := l.vm("suite/killed", calm)
-	l.refuses("n1", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Transient, "signal 9 (killed)", "kernel's log")
+	l.Refuses("n1", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Transient, "signal 9 (killed)",
+		"kernel's log")
 }

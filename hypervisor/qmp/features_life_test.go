@@ -23,12 +23,12 @@ func TestAGuestThatShutsDownEndsBeforeItsGrace(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
 	vm := l.vm("suite/polite", calm)
 	l.start("n1", vm)
-	l.do("n1", vm.ID, hypervisor.Stop{Grace: time.Hour})
-	l.becomes("n1", vm.ID, hypervisor.Shutoff)
+	l.Do("n1", vm.ID, hypervisor.Stop{Grace: time.Hour})
+	l.Becomes("n1", vm.ID, hypervisor.Shutoff)
 	if r := l.pulse(vm.ID).Rhythm(); !r.Off || r.Check() != nil {
 		t.Errorf("the guest did not power itself off: %+v", r)
 	}
-	l.do("n1", vm.ID, hypervisor.Forget{})
+	l.Do("n1", vm.ID, hypervisor.Forget{})
 	l.empty()
 }
 
@@ -40,11 +40,11 @@ func TestAStubbornGuestIsStoppedByForceAfterItsGrace(t *testing.T) {
 	vm := l.vm("suite/stubborn", stubborn)
 	l.start("n1", vm)
 	asked := time.Now()
-	l.do("n1", vm.ID, hypervisor.Stop{Grace: grace})
-	if s := l.domain("n1", vm.ID).State; s != hypervisor.Stopping && time.Since(asked) < grace {
+	l.Do("n1", vm.ID, hypervisor.Stop{Grace: grace})
+	if s := l.Domain("n1", vm.ID).State; s != hypervisor.Stopping && time.Since(asked) < grace {
 		t.Errorf("it is %v", s)
 	}
-	l.becomes("n1", vm.ID, hypervisor.Shutoff)
+	l.Becomes("n1", vm.ID, hypervisor.Shutoff)
 	if took := time.Since(asked); took < grace {
 		t.Errorf("it had %v of %v", took, grace)
 	}
@@ -78,7 +78,7 @@ func TestAGuestThatRebootsBootsAnewInItsProcess(t *testing.T) {
 	}
 	first := hears(0) // its first boot may have been before the test listened
 	for again := range 2 {
-		l.do("n1", vm.ID, hypervisor.Reboot{})
+		l.Do("n1", vm.ID, hypervisor.Reboot{})
 		if boots := hears(first + again + 1); boots != first+again+1 {
 			t.Fatalf("after %d reboots it has booted %d times more", again+1, boots-first)
 		}
@@ -92,22 +92,22 @@ func TestAGuestThatRebootsBootsAnewInItsProcess(t *testing.T) {
 
 // affinities returns on which CPUs of the host each virtual CPU may run.
 func (l *lab) affinities(n name, id vmid) []string {
-	l.t.Helper()
+	l.T.Helper()
 	m, err := l.hosts[n].Monitor(id)
 	var cpus []struct {
 		Thread int `json:"thread-id"`
 	}
 	if err == nil {
-		err = m.Execute(l.t.Context(), "query-cpus-fast", nil, &cpus)
+		err = m.Execute(l.T.Context(), "query-cpus-fast", nil, &cpus)
 	}
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 	var list []string
 	for _, c := range cpus {
 		var set unix.CPUSet
 		if err := unix.SchedGetaffinity(c.Thread, &set); err != nil {
-			l.t.Fatal(err)
+			l.T.Fatal(err)
 		}
 		var on []string
 		for i := range 1024 {
@@ -135,8 +135,8 @@ func TestVirtualCPUsRunWhereTheyArePinned(t *testing.T) {
 		t.Errorf("the virtual CPUs run on %q, want %q", got, want)
 	}
 	l.begin("job", vm.ID, options{})
-	l.until("n1", "job", hypervisor.JobSucceeded)
-	l.eventually("the virtual CPUs are pinned at the target", func() bool {
+	l.Until("n1", "job", hypervisor.JobSucceeded)
+	l.Eventually("the virtual CPUs are pinned at the target", func() bool {
 		return strings.Join(l.affinities("n2", vm.ID), " ") == want
 	})
 	l.arrives("job", vm.ID)
@@ -148,7 +148,7 @@ func TestACPUThatTheHostLacksIsInvalid(t *testing.T) {
 	hw := *vm.Hardware
 	hw.Pins = [][]int{{1000}}
 	vm.Hardware = &hw
-	l.refuses("n1", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Invalid, "pin", "1000")
+	l.Refuses("n1", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Invalid, "pin", "1000")
 	l.empty()
 }
 
@@ -176,7 +176,7 @@ func TestHugepagesThatTheHostLacksAreSaidToBeMissing(t *testing.T) {
 	hw := *vm.Hardware
 	hw.Hugepages = size // no x86 has them
 	vm.Memory, vm.Hardware = size, &hw
-	l.refuses("n1", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Invalid, "QEMU did not start")
+	l.Refuses("n1", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Invalid, "QEMU did not start")
 	l.empty()
 }
 
@@ -186,7 +186,7 @@ func TestWhatAHostKeepsIsPrivate(t *testing.T) {
 	vm := backendtest.WithDisks(l.vm("suite/private", calm), hypervisor.Disk{Name: "data", Size: 4 * mib})
 	l.start("n1", vm)
 	l.begin("job", vm.ID, options{HoldSwitchOver: true})
-	l.becomes("n1", vm.ID, hypervisor.HandingOver)
+	l.Becomes("n1", vm.ID, hypervisor.HandingOver)
 	for _, n := range []name{"n1", "n2"} {
 		seen := 0
 		err := filepath.WalkDir(filepath.Join(l.dir, string(n)),
@@ -210,7 +210,7 @@ func TestWhatAHostKeepsIsPrivate(t *testing.T) {
 			t.Errorf("%d files on %s: %v", seen, n, err)
 		}
 	}
-	l.adjust("job", hypervisor.SwitchOver{})
+	l.Adjust("job", hypervisor.SwitchOver{})
 	l.arrives("job", vm.ID)
 }
 

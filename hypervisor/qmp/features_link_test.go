@@ -32,7 +32,7 @@ func TestALinkThatFallsSilentAtTheSwitchOverIsGivenUp(t *testing.T) {
 	}
 	job := silenced(l, wire, vm.ID, mute)
 	silent := time.Now()
-	l.eventually("the source answers", func() bool {
+	l.Eventually("the source answers", func() bool {
 		_, err := source.Domain(t.Context(), vm.ID)
 		return err == nil
 	})
@@ -40,42 +40,42 @@ func TestALinkThatFallsSilentAtTheSwitchOverIsGivenUp(t *testing.T) {
 		time.Since(silent).Round(time.Millisecond))
 	evidence := hypervisor.Evidence{Proof: hypervisor.TargetDiscarded, VM: vm.ID, Host: "n2",
 		Job: job}
-	l.do("n2", vm.ID, hypervisor.Discard{Job: job})
-	if d := l.domain("n1", vm.ID); d.State != hypervisor.Running {
-		l.do("n1", vm.ID, hypervisor.Resume{Job: job, NeverRan: evidence})
+	l.Do("n2", vm.ID, hypervisor.Discard{Job: job})
+	if d := l.Domain("n1", vm.ID); d.State != hypervisor.Running {
+		l.Do("n1", vm.ID, hypervisor.Resume{Job: job, NeverRan: evidence})
 	}
-	l.until("n1", job, hypervisor.JobFailed)
-	l.becomes("n1", vm.ID, hypervisor.Running)
+	l.Until("n1", job, hypervisor.JobFailed)
+	l.Becomes("n1", vm.ID, hypervisor.Running)
 	l.sound("n1", vm.ID)
-	l.becomes("n2", vm.ID, hypervisor.Absent)
+	l.Becomes("n2", vm.ID, hypervisor.Absent)
 }
 
 // silenced cuts the link of a transfer just before its switch-over, and returns the job when the source
 // is mute. A source whose link is full before it has begun its switch-over does not come to it: the
 // transfer is cancelled, and another is begun.
 func silenced(l *lab, wire *link, id vmid, mute func() bool) hypervisor.JobID {
-	l.t.Helper()
+	l.T.Helper()
 	for i := range 10 {
 		job := hypervisor.JobID(fmt.Sprint("job-", i))
 		l.begin(job, id, options{Bandwidth: 4 << 20})
-		l.eventually("memory moves", func() bool { return l.progress("n1", job).Sent > 0 })
-		must(l.t, wire.setCut(true))
-		if l.progress("n1", job).Status.Final() {
-			l.t.Skip("the machine is busy: the transfer was over before its link was cut")
+		l.Eventually("memory moves", func() bool { return l.Progress("n1", job).Sent > 0 })
+		must(l.T, wire.setCut(true))
+		if l.Progress("n1", job).Status.Final() {
+			l.T.Skip("the machine is busy: the transfer was over before its link was cut")
 		}
 		// All that is left fits into such a downtime: QEMU switches over.
-		l.adjust(job, hypervisor.SetDowntime{Limit: 6 * time.Second})
+		l.Adjust(job, hypervisor.SetDowntime{Limit: 6 * time.Second})
 		for began := time.Now(); time.Since(began) < 8*time.Second; {
 			if mute() {
 				return job
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		l.adjust(job, hypervisor.Cancel{})
-		l.until("n1", job, hypervisor.JobCancelled)
-		must(l.t, wire.setCut(false))
-		l.becomes("n2", id, hypervisor.Absent)
+		l.Adjust(job, hypervisor.Cancel{})
+		l.Until("n1", job, hypervisor.JobCancelled)
+		must(l.T, wire.setCut(false))
+		l.Becomes("n2", id, hypervisor.Absent)
 	}
-	l.t.Fatal("the link was full before the switch-over, in ten transfers")
+	l.T.Fatal("the link was full before the switch-over, in ten transfers")
 	return ""
 }

@@ -13,11 +13,11 @@ import (
 
 // moves waits until the move of a VM's disk is in a phase.
 func (l *lab) moves(id vmid, want hypervisor.DiskPhase) {
-	l.t.Helper()
-	l.eventually("the move is "+string(want), func() bool {
-		m := l.domain("n1", id).Moving
+	l.T.Helper()
+	l.Eventually("the move is "+string(want), func() bool {
+		m := l.Domain("n1", id).Moving
 		if m != nil && m.Phase == hypervisor.DiskFailed && want != m.Phase {
-			l.t.Fatalf("it has failed: %s", m.Error)
+			l.T.Fatalf("it has failed: %s", m.Error)
 		}
 		return m != nil && m.Phase == want
 	})
@@ -49,34 +49,37 @@ func TestADiskMovesWhileItsGuestWrites(t *testing.T) {
 			vm := backendtest.WithDisks(l.vm("suite/mover", calm), hypervisor.Disk{Name: "data", Format: format, Size: size})
 			contents := l.furnish("n1", vm)["data"]
 			old, dir := l.disk("n1", "data"), t.TempDir()
-			l.do("n1", vm.ID, hypervisor.Start{VM: vm})
+			l.Do("n1", vm.ID, hypervisor.Start{VM: vm})
 			first := filepath.Join(dir, "first")
 			begin := hypervisor.MoveDisk{Disk: "data", To: first}
-			l.do("n1", vm.ID, begin, begin)
+			l.Do("n1", vm.ID, begin, begin)
 			for at := 0; ; at += 1 << 20 { // while it is copied
 				l.write("n1", vm.ID, "data", contents, at%int(size))
-				if m := l.domain("n1", vm.ID).Moving; m.Phase == hypervisor.DiskReady {
+				if m := l.Domain("n1", vm.ID).Moving; m.Phase == hypervisor.DiskReady {
 					break
 				}
 			}
-			l.refuses("n1", vm.ID, hypervisor.DetachDisk{Name: "data"}, hypervisor.Conflict, "data", first)
-			l.refuses("n1", vm.ID, hypervisor.EndDiskMove{Disk: "data", On: first}, hypervisor.Conflict, "data")
+			l.Refuses("n1", vm.ID, hypervisor.DetachDisk{Name: "data"}, hypervisor.Conflict, "data",
+				first)
+			l.Refuses("n1", vm.ID, hypervisor.EndDiskMove{Disk: "data", On: first},
+				hypervisor.Conflict, "data")
 			l.write("n1", vm.ID, "data", contents, 333<<10)
 			before := bytes.Clone(contents)
-			l.do("n1", vm.ID, hypervisor.SwitchDisk{Disk: "data"}, hypervisor.SwitchDisk{Disk: "data"})
+			l.Do("n1", vm.ID, hypervisor.SwitchDisk{Disk: "data"},
+				hypervisor.SwitchDisk{Disk: "data"})
 			moved := vm.AtPath("data", first)
 			l.ended(vm.ID, hypervisor.EndDiskMove{Disk: "data", On: first, Keep: true})
-			if d := l.domain("n1", vm.ID); !d.VM.Equal(moved) || d.State != hypervisor.Running {
+			if d := l.Domain("n1", vm.ID); !d.VM.Equal(moved) || d.State != hypervisor.Running {
 				t.Fatalf("it is %+v with %+v", d, d.VM.Hardware)
 			}
 			l.write("n1", vm.ID, "data", contents, 777<<10)
 			holds(t, old, format, before)
 
 			second := filepath.Join(dir, "second")
-			l.do("n1", vm.ID, hypervisor.MoveDisk{Disk: "data", To: second})
+			l.Do("n1", vm.ID, hypervisor.MoveDisk{Disk: "data", To: second})
 			l.moves(vm.ID, hypervisor.DiskReady)
 			l.write("n1", vm.ID, "data", contents, 1<<20)
-			l.do("n1", vm.ID, hypervisor.SwitchDisk{Disk: "data"})
+			l.Do("n1", vm.ID, hypervisor.SwitchDisk{Disk: "data"})
 			l.ended(vm.ID, hypervisor.EndDiskMove{Disk: "data", On: second})
 			l.write("n1", vm.ID, "data", contents, 2<<20)
 			if _, err := os.Stat(first); err == nil {
@@ -85,34 +88,36 @@ func TestADiskMovesWhileItsGuestWrites(t *testing.T) {
 			l.sound("n1", vm.ID)
 			larger := moved.AtPath("data", second)
 			larger.Hardware.Disks[0].Size += mib
-			l.do("n1", vm.ID, hypervisor.Resize{VM: larger})
+			l.Do("n1", vm.ID, hypervisor.Resize{VM: larger})
 			contents = append(contents, make([]byte, mib)...)
 			if format == "qcow2" {
 				keep := hypervisor.Snapshot{Disk: "data", Name: "a"}
-				l.do("n1", vm.ID, keep)
-				l.refuses("n1", vm.ID, begin, hypervisor.Conflict, "snapshot a")
-				l.do("n1", vm.ID, hypervisor.DeleteSnapshot{Disk: "data", Name: "a"})
+				l.Do("n1", vm.ID, keep)
+				l.Refuses("n1", vm.ID, begin, hypervisor.Conflict, "snapshot a")
+				l.Do("n1", vm.ID, hypervisor.DeleteSnapshot{Disk: "data", Name: "a"})
 			}
-			l.do("n1", vm.ID, begin, hypervisor.EndDiskMove{Disk: "data", On: second})
-			l.eventually("it has ended", func() bool { return l.domain("n1", vm.ID).Moving == nil })
-			l.do("n1", vm.ID, hypervisor.Kill{})
+			l.Do("n1", vm.ID, begin, hypervisor.EndDiskMove{Disk: "data", On: second})
+			l.Eventually("it has ended", func() bool { return l.Domain("n1", vm.ID).Moving == nil })
+			l.Do("n1", vm.ID, hypervisor.Kill{})
 			holds(t, second, format, contents)
 			names, err := os.ReadDir(dir)
 			if err != nil || len(names) != 1 {
 				t.Errorf("there are %v, %v", names, err)
 			}
-			l.do("n1", vm.ID, hypervisor.Start{VM: larger}, hypervisor.DetachDisk{Name: "data"})
+			l.Do("n1", vm.ID, hypervisor.Start{VM: larger}, hypervisor.DetachDisk{Name: "data"})
 		})
 	}
 }
 
 // ended ends a move, asked again until it has.
 func (l *lab) ended(id vmid, end hypervisor.EndDiskMove) {
-	l.t.Helper()
-	testutil.Eventually(l.t, "the move has ended", func() error {
-		return l.hosts["n1"].Do(l.t.Context(), id, end)
+	l.T.Helper()
+	testutil.Eventually(l.T, "the move has ended", func() error {
+		return l.hosts["n1"].Do(l.T.Context(), id, end)
 	})
-	l.eventually("nothing is left of the move", func() bool { return l.domain("n1", id).Moving == nil })
+	l.Eventually("nothing is left of the move", func() bool {
+		return l.Domain("n1", id).Moving == nil
+	})
 }
 
 // A disk does not move onto a file that is there, and a move that is cancelled, or whose VM stops, leaves
@@ -126,12 +131,13 @@ func TestADiskThatDoesNotMove(t *testing.T) {
 	contents, dir := l.furnish("n1", vm), t.TempDir()
 	to := filepath.Join(dir, "there")
 	begin := hypervisor.MoveDisk{Disk: "data", To: to}
-	l.refuses("n1", vm.ID, begin, hypervisor.Conflict, "Shutoff")
-	l.do("n1", vm.ID, hypervisor.Start{VM: vm})
-	l.refuses("n1", vm.ID, hypervisor.MoveDisk{Disk: "data", To: filepath.Join(dir, "none", "x")}, hypervisor.Invalid,
+	l.Refuses("n1", vm.ID, begin, hypervisor.Conflict, "Shutoff")
+	l.Do("n1", vm.ID, hypervisor.Start{VM: vm})
+	l.Refuses("n1", vm.ID, hypervisor.MoveDisk{Disk: "data", To: filepath.Join(dir, "none", "x")},
+		hypervisor.Invalid,
 		"none")
 	must(t, os.WriteFile(to, []byte("precious"), 0o600))
-	l.refuses("n1", vm.ID, begin, hypervisor.Conflict, to)
+	l.Refuses("n1", vm.ID, begin, hypervisor.Conflict, to)
 	if text, err := os.ReadFile(to); err != nil || string(text) != "precious" {
 		t.Errorf("the file has %q, %v", text, err)
 	}
@@ -142,37 +148,37 @@ func TestADiskThatDoesNotMove(t *testing.T) {
 		if err != nil || len(names) != 0 {
 			t.Errorf("there are %v, %v", names, err)
 		}
-		if d := l.domain("n1", vm.ID); !d.VM.Equal(vm) {
+		if d := l.Domain("n1", vm.ID); !d.VM.Equal(vm) {
 			t.Errorf("it is %+v", d.VM.Hardware)
 		}
 	}
 	for range 2 { // in whatever phase
-		l.do("n1", vm.ID, begin, hypervisor.EndDiskMove{Disk: "data"})
-		l.eventually("it has ended", func() bool { return l.domain("n1", vm.ID).Moving == nil })
+		l.Do("n1", vm.ID, begin, hypervisor.EndDiskMove{Disk: "data"})
+		l.Eventually("it has ended", func() bool { return l.Domain("n1", vm.ID).Moving == nil })
 		empty()
 	}
-	l.do("n1", vm.ID, begin)
+	l.Do("n1", vm.ID, begin)
 	l.moves(vm.ID, hypervisor.DiskReady)
 	must(t, os.Remove(to)) // another host has moved the disk there since
 	must(t, os.WriteFile(to, []byte("precious"), 0o600))
-	l.do("n1", vm.ID, hypervisor.EndDiskMove{Disk: "data"})
-	l.eventually("it has ended", func() bool { return l.domain("n1", vm.ID).Moving == nil })
+	l.Do("n1", vm.ID, hypervisor.EndDiskMove{Disk: "data"})
+	l.Eventually("it has ended", func() bool { return l.Domain("n1", vm.ID).Moving == nil })
 	if text, err := os.ReadFile(to); err != nil || string(text) != "precious" {
 		t.Errorf("the other file has %q, %v", text, err)
 	}
 	must(t, os.Remove(to))
 	empty()
-	l.do("n1", vm.ID, begin)
+	l.Do("n1", vm.ID, begin)
 	l.moves(vm.ID, hypervisor.DiskReady)
-	l.do("n1", vm.ID, hypervisor.Kill{}, hypervisor.Start{VM: vm})
+	l.Do("n1", vm.ID, hypervisor.Kill{}, hypervisor.Start{VM: vm})
 	l.moves(vm.ID, hypervisor.DiskFailed)
 	empty()
-	l.do("n1", vm.ID, begin)
+	l.Do("n1", vm.ID, begin)
 	l.moves(vm.ID, hypervisor.DiskReady)
 	l.write("n1", vm.ID, "data", contents["data"], 1<<20)
-	l.do("n1", vm.ID, hypervisor.Kill{}, hypervisor.SwitchDisk{Disk: "data"})
-	l.refuses("n1", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Conflict, "data", to)
-	l.do("n1", vm.ID, hypervisor.EndDiskMove{Disk: "data", On: to})
+	l.Do("n1", vm.ID, hypervisor.Kill{}, hypervisor.SwitchDisk{Disk: "data"})
+	l.Refuses("n1", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Conflict, "data", to)
+	l.Do("n1", vm.ID, hypervisor.EndDiskMove{Disk: "data", On: to})
 	holds(t, to, "raw", contents["data"])
 	if rest := l.disks("n1"); len(rest) > 0 {
 		t.Errorf("there are %v", rest)

@@ -35,7 +35,7 @@ func TestAnArrivalThatCannotBeNotedIsNotAcknowledged(t *testing.T) {
 	vm := backendtest.WithDisks(l.vm("suite/rests", calm), twoDisks...)
 	contents := l.furnish("n1", vm)
 	l.begin("job", vm.ID, options{})
-	l.eventually("the disk of the target is full", func() bool {
+	l.Eventually("the disk of the target is full", func() bool {
 		_, err := os.Stat(obstacle)
 		return err == nil
 	})
@@ -49,8 +49,8 @@ func TestAnArrivalThatCannotBeNotedIsNotAcknowledged(t *testing.T) {
 	if err := os.Remove(obstacle); err != nil {
 		t.Fatal(err)
 	}
-	l.until("n1", "job", hypervisor.JobSucceeded)
-	l.becomes("n2", vm.ID, hypervisor.Shutoff)
+	l.Until("n1", "job", hypervisor.JobSucceeded)
+	l.Becomes("n2", vm.ID, hypervisor.Shutoff)
 	l.release("job", vm.ID, "n1", "n2")
 	l.same("n2", contents)
 }
@@ -62,9 +62,9 @@ func TestWhatIsLeftOfATargetIsNotTakenForTheVMBefore(t *testing.T) {
 	vm := l.vm("suite/before", calm)
 	l.start("n1", vm)
 	l.begin("there", vm.ID, options{})
-	l.until("n1", "there", hypervisor.JobSucceeded)
-	l.do("n2", vm.ID, hypervisor.Kill{})
-	l.becomes("n2", vm.ID, hypervisor.Shutoff)
+	l.Until("n1", "there", hypervisor.JobSucceeded)
+	l.Do("n2", vm.ID, hypervisor.Kill{})
+	l.Becomes("n2", vm.ID, hypervisor.Shutoff)
 	h := l.hosts["n2"]
 	if _, err := h.Receive(ctx, hypervisor.Incoming{Job: "back", VM: vm}); err != nil {
 		t.Fatal(err)
@@ -84,8 +84,8 @@ func TestWhatIsLeftOfATargetIsNotTakenForTheVMBefore(t *testing.T) {
 		t.Fatalf("it is %+v, %v; its job %+v, %v", d, err, p, told)
 	}
 	clearing()
-	l.do("n2", vm.ID, hypervisor.Discard{Job: "back"}, hypervisor.Discard{Job: "back"})
-	l.becomes("n2", vm.ID, hypervisor.Shutoff)
+	l.Do("n2", vm.ID, hypervisor.Discard{Job: "back"}, hypervisor.Discard{Job: "back"})
+	l.Becomes("n2", vm.ID, hypervisor.Shutoff)
 	l.start("n2", vm)
 	l.sound("n2", vm.ID)
 }

@@ -34,27 +34,27 @@ func processesBelow(dir string) []int {
 
 // another opens a host with another directory on this machine, and starts a VM there.
 func (l *lab) another(n name, dir string, vm hypervisor.VM) error {
-	l.t.Helper()
+	l.T.Helper()
 	c := l.config(n)
 	c.Dir = filepath.Join(l.dir, dir)
-	h, err := qmp.New(testutil.Context(l.t, testutil.DefaultLimit), c)
-	must(l.t, err)
-	defer func() { must(l.t, h.Close()) }()
-	return h.Do(testutil.Context(l.t, testutil.DefaultLimit), vm.ID, hypervisor.Start{VM: vm})
+	h, err := qmp.New(testutil.Context(l.T, testutil.DefaultLimit), c)
+	must(l.T, err)
+	defer func() { must(l.T, h.Close()) }()
+	return h.Do(testutil.Context(l.T, testutil.DefaultLimit), vm.ID, hypervisor.Start{VM: vm})
 }
 
 // refusesSecond checks that a start was refused because a QEMU runs the VM, and that this
 // goes on as the only one.
 func (l *lab) refusesSecond(n name, vm hypervisor.VM, err error) {
-	l.t.Helper()
+	l.T.Helper()
 	if !errors.Is(err, hypervisor.Conflict) ||
 		!strings.Contains(err.Error(), "a QEMU runs the VM on this machine already: process ") {
-		l.t.Errorf("it is started beside itself: %v", err)
+		l.T.Errorf("it is started beside itself: %v", err)
 	}
 	if pids := processesBelow(l.dir); len(pids) != 1 {
-		l.t.Errorf("%d QEMUs run: %v", len(pids), pids)
+		l.T.Errorf("%d QEMUs run: %v", len(pids), pids)
 	}
-	l.becomes(n, vm.ID, hypervisor.Running)
+	l.Becomes(n, vm.ID, hypervisor.Running)
 }
 
 func TestNoSecondQEMUOfAVMOnOneMachine(t *testing.T) {
@@ -132,7 +132,7 @@ func TestNoSecondQEMUOfAVMOnOneMachine(t *testing.T) {
 		must(t, os.Rename(filepath.Join(l.dir, "away"), of))
 		_, err = l.open("n1")
 		must(t, err)
-		l.becomes("n1", vm.ID, hypervisor.Running)
+		l.Becomes("n1", vm.ID, hypervisor.Running)
 	})
 	t.Run("the lock dies with the QEMU and not with its agent", func(t *testing.T) {
 		l := newLab(t, accelerator(t), together)
@@ -146,7 +146,7 @@ func TestNoSecondQEMUOfAVMOnOneMachine(t *testing.T) {
 		for _, pid := range processesBelow(l.dir) {
 			must(t, syscall.Kill(pid, syscall.SIGKILL))
 		}
-		l.eventually("the QEMU has ended", func() bool { return len(processesBelow(l.dir)) == 0 })
+		l.Eventually("the QEMU has ended", func() bool { return len(processesBelow(l.dir)) == 0 })
 		if err := l.another("n1", "empty", vm); err != nil {
 			t.Errorf("its QEMU has ended: %v", err)
 		}
@@ -170,7 +170,7 @@ func TestAQEMUWithoutALockIsFoundByItsArguments(t *testing.T) {
 		"none", "-S", "-uuid", qemu.UUID(vm.ID), "-pidfile", filepath.Join(l.dir, "pid")}})
 	must(t, err)
 	t.Cleanup(func() { _ = p.Kill(); <-p.Done() })
-	l.eventually("it has arguments", func() bool { return len(processesBelow(l.dir)) == 1 })
+	l.Eventually("it has arguments", func() bool { return len(processesBelow(l.dir)) == 1 })
 	if err := l.another("n1", "empty", vm); !errors.Is(err, hypervisor.Conflict) {
 		t.Errorf("it is started beside itself: %v", err)
 	}
@@ -193,8 +193,8 @@ func TestTwoHostsWithOneImage(t *testing.T) {
 	if pids := processesBelow(apart.dir); len(pids) != 0 {
 		t.Errorf("%d QEMUs run beside it", len(pids))
 	}
-	l.becomes("n1", vm.ID, hypervisor.Running)
+	l.Becomes("n1", vm.ID, hypervisor.Running)
 	must(t, l.hosts["n1"].Do(context.Background(), vm.ID, hypervisor.Kill{}))
-	l.becomes("n1", vm.ID, hypervisor.Shutoff)
+	l.Becomes("n1", vm.ID, hypervisor.Shutoff)
 	must(t, apart.hosts["n2"].Do(testutil.Context(t, testutil.DefaultLimit), vm.ID, hypervisor.Start{VM: vm}))
 }

@@ -123,33 +123,33 @@ func TestAMigrationHasEveryOption(t *testing.T) {
 // very end: the target has everything, and a channel that is being closed breaks
 // (EPIPE). The VM then runs on at its source, and is moved again, as an agent would.
 func (l *lab) moveWith(j job, vm hypervisor.VM, way [2]name, o options) job {
-	l.t.Helper()
+	l.T.Helper()
 	l.repeats("the migration begins", func() error {
-		address, err := l.host(way[1]).Receive(l.t.Context(), hypervisor.Incoming{Job: j, VM: vm})
+		address, err := l.Host(way[1]).Receive(l.T.Context(), hypervisor.Incoming{Job: j, VM: vm})
 		if err != nil {
 			return err
 		}
-		return l.hosts[way[0]].Migrate(l.t.Context(), hypervisor.Outgoing{Job: j, VM: vm.ID,
+		return l.hosts[way[0]].Migrate(l.T.Context(), hypervisor.Outgoing{Job: j, VM: vm.ID,
 			Target: way[1], Address: address, Options: o})
 	})
 	const again = ", again"
 	first := !strings.HasSuffix(string(j), again)
 	if (o.Channels > 1 || o.Compression) && first && l.fails(way[0], j) {
-		l.eventually("the target is gone", func() bool {
-			return l.domain(way[1], vm.ID).State == hypervisor.Absent
+		l.Eventually("the target is gone", func() bool {
+			return l.Domain(way[1], vm.ID).State == hypervisor.Absent
 		})
-		l.t.Logf("%s failed over several channels: it is tried again", j)
+		l.T.Logf("%s failed over several channels: it is tried again", j)
 		return l.moveWith(j+again, vm, way, o)
 	}
-	l.until(way[0], j, hypervisor.JobSucceeded)
+	l.Until(way[0], j, hypervisor.JobSucceeded)
 	return j
 }
 
 // fails waits until a job has ended, and reports whether it failed.
 func (l *lab) fails(n name, j job) (failed bool) {
-	l.t.Helper()
-	l.eventually("the job ends", func() bool {
-		s := l.progress(n, j).Status
+	l.T.Helper()
+	l.Eventually("the job ends", func() bool {
+		s := l.Progress(n, j).Status
 		failed = s == hypervisor.JobFailed
 		return s.Final()
 	})
@@ -182,9 +182,9 @@ func TestCompressionMakesLessOfMemory(t *testing.T) {
 
 // supports returns why a lab's hosts lack an ability; "" is that they have it.
 func supports(l *lab, a hypervisor.Abilities) string {
-	host, err := l.hosts["n1"].Host(l.t.Context())
+	host, err := l.hosts["n1"].Host(l.T.Context())
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 	if host.Abilities.Has(a) {
 		return ""
@@ -200,12 +200,12 @@ var (
 
 // hopeless begins to send a guest that does not converge, and shows that.
 func (l *lab) hopeless(j job, id vmid, o options) {
-	l.t.Helper()
+	l.T.Helper()
 	l.begin(j, id, o)
-	l.eventually("the memory was sent three times over", func() bool {
-		p := l.progress("n1", j)
+	l.Eventually("the memory was sent three times over", func() bool {
+		p := l.Progress("n1", j)
 		if p.Status.Final() {
-			l.t.Fatalf("it is %v: the guest is too slow", p.Status)
+			l.T.Fatalf("it is %v: the guest is too slow", p.Status)
 		}
 		return p.Iteration > 4
 	})
@@ -219,12 +219,12 @@ func TestABusyGuestConvergesOnlyWhenItIsSlowedDown(t *testing.T) {
 	vm := l.vm("suite/traveller", swift)
 	l.start("n1", vm)
 	l.hopeless("plain", vm.ID, narrow)
-	if p := l.progress("n1", "plain"); p.Throttle != 0 {
+	if p := l.Progress("n1", "plain"); p.Throttle != 0 {
 		t.Errorf("no throttle was asked for, and there is one of %d %%", p.Throttle)
 	}
-	l.adjust("plain", hypervisor.Cancel{})
-	l.until("n1", "plain", hypervisor.JobCancelled)
-	l.do("n2", vm.ID, hypervisor.Discard{Job: "plain"})
+	l.Adjust("plain", hypervisor.Cancel{})
+	l.Until("n1", "plain", hypervisor.JobCancelled)
+	l.Do("n2", vm.ID, hypervisor.Discard{Job: "plain"})
 
 	o := narrow
 	o.AutoConverge, o.HoldSwitchOver = true, true
@@ -235,31 +235,31 @@ func TestABusyGuestConvergesOnlyWhenItIsSlowedDown(t *testing.T) {
 		if !l.enabled("n1", vm.ID, "auto-converge") {
 			t.Fatal("QEMU was not asked to slow the guest down")
 		}
-		l.becomes("n1", vm.ID, hypervisor.HandingOver) // QEMU slows it down until it has arrived
-		throttle := l.progress("n1", j).Throttle
+		l.Becomes("n1", vm.ID, hypervisor.HandingOver) // QEMU slows it down until it has arrived
+		throttle := l.Progress("n1", j).Throttle
 		t.Logf("slowed down by %d %%", throttle)
 		if throttle > 0 {
-			l.adjust(j, hypervisor.SwitchOver{})
+			l.Adjust(j, hypervisor.SwitchOver{})
 			l.arrives(j, vm.ID)
 			return
 		}
-		l.adjust(j, hypervisor.Cancel{})
-		l.until("n1", j, hypervisor.JobCancelled)
-		l.do("n2", vm.ID, hypervisor.Discard{Job: j})
+		l.Adjust(j, hypervisor.Cancel{})
+		l.Until("n1", j, hypervisor.JobCancelled)
+		l.Do("n2", vm.ID, hypervisor.Discard{Job: j})
 	}
 	t.Skip("the machine is so busy that the guest converges without being slowed down")
 }
 
 // enabled reports whether the QEMU of a VM has a capability of migrations switched on.
 func (l *lab) enabled(n name, id vmid, capability string) bool {
-	l.t.Helper()
+	l.T.Helper()
 	var all []struct {
 		Capability string
 		State      bool
 	}
 	m, err := l.hosts[n].Monitor(id)
-	must(l.t, err)
-	must(l.t, m.Execute(l.t.Context(), "query-migrate-capabilities", nil, &all))
+	must(l.T, err)
+	must(l.T, m.Execute(l.T.Context(), "query-migrate-capabilities", nil, &all))
 	for _, c := range all {
 		if c.Capability == capability {
 			return c.State
@@ -286,7 +286,7 @@ func TestLimitsAreChangedUnderWay(t *testing.T) {
 			l.start("n1", vm)
 			l.hopeless("job", vm.ID, narrow)
 			for _, a := range row.changes {
-				l.adjust("job", a)
+				l.Adjust("job", a)
 			}
 			l.arrives("job", vm.ID)
 		})
@@ -314,17 +314,17 @@ func TestAHeldSwitchOverGoesTogetherWithOtherOptions(t *testing.T) {
 			l.start("n1", vm)
 			row.options.HoldSwitchOver = true
 			l.begin("job", vm.ID, row.options)
-			l.becomes("n1", vm.ID, hypervisor.HandingOver)
-			if s := l.domain("n2", vm.ID).State; s != hypervisor.Receiving {
+			l.Becomes("n1", vm.ID, hypervisor.HandingOver)
+			if s := l.Domain("n2", vm.ID).State; s != hypervisor.Receiving {
 				t.Errorf("the target is %v", s)
 			}
 			if row.goesOn {
-				l.adjust("job", hypervisor.SwitchOver{})
+				l.Adjust("job", hypervisor.SwitchOver{})
 				l.arrives("job", vm.ID)
 				return
 			}
-			l.adjust("job", hypervisor.Cancel{})
-			l.until("n1", "job", hypervisor.JobCancelled)
+			l.Adjust("job", hypervisor.Cancel{})
+			l.Until("n1", "job", hypervisor.JobCancelled)
 			l.stays("job", vm.ID)
 		})
 	}
@@ -346,12 +346,12 @@ func TestAVMThatIsOlderThanItsHostTakesOneConnection(t *testing.T) {
 		vm := l.vm("suite/old", calm)
 		l.start("n1", vm)
 		l.begin("job", vm.ID, options{Channels: 4, Bandwidth: 4 << 20})
-		l.eventually("memory moves", func() bool { return l.progress("n1", "job").Sent > 0 })
+		l.Eventually("memory moves", func() bool { return l.Progress("n1", "job").Sent > 0 })
 		if several := l.enabled("n1", vm.ID, "multifd"); several == newer {
 			t.Errorf("newer host: %v, several connections: %v", newer, several)
 		}
-		l.adjust("job", hypervisor.SetBandwidth{})
-		l.until("n1", "job", hypervisor.JobSucceeded)
+		l.Adjust("job", hypervisor.SetBandwidth{})
+		l.Until("n1", "job", hypervisor.JobSucceeded)
 		l.arrives("job", vm.ID)
 	}
 }

@@ -16,20 +16,20 @@ import (
 
 func needPostCopy(l *lab, a hypervisor.Abilities) {
 	if why := supports(l, hypervisor.CanPostCopy|a); why != "" {
-		l.t.(*testing.T).Skip(why + ": post-copy takes userfaultfd")
+		l.T.(*testing.T).Skip(why + ": post-copy takes userfaultfd")
 	}
 }
 
 // postCopies begins to send a VM on a wire so narrow that most of its memory is
 // still here, and lets the target run.
 func (l *lab) postCopies(j job, id vmid, o options) {
-	l.t.Helper()
+	l.T.Helper()
 	o.PostCopy, o.Bandwidth = true, 4<<20
 	l.begin(j, id, o)
-	l.eventually("memory moves", func() bool {
-		return l.progress("n1", j).Status == hypervisor.JobActive
+	l.Eventually("memory moves", func() bool {
+		return l.Progress("n1", j).Status == hypervisor.JobActive
 	})
-	l.adjust(j, hypervisor.StartPostCopy{})
+	l.Adjust(j, hypervisor.StartPostCopy{})
 }
 
 func TestPostCopyArrives(t *testing.T) {
@@ -49,11 +49,11 @@ func TestPostCopyArrives(t *testing.T) {
 			vm := l.vm("suite/traveller", row.guest)
 			l.start("n1", vm)
 			l.postCopies("job", vm.ID, row.options)
-			l.until("n1", "job", hypervisor.JobSucceeded)
-			if p := l.progress("n1", "job"); p.Mode != hypervisor.PostCopy {
+			l.Until("n1", "job", hypervisor.JobSucceeded)
+			if p := l.Progress("n1", "job"); p.Mode != hypervisor.PostCopy {
 				t.Errorf("the mode is %v", p.Mode)
 			}
-			l.until("n2", "job", hypervisor.JobSucceeded)
+			l.Until("n2", "job", hypervisor.JobSucceeded)
 			l.arrives("job", vm.ID)
 		})
 	}
@@ -80,19 +80,19 @@ func TestABrokenPostCopyIsRecovered(t *testing.T) {
 			l.start("n1", vm)
 			l.set("n1", vm.ID, map[string]any{"max-postcopy-bandwidth": 1 << 20})
 			l.postCopies("job", vm.ID, options{})
-			l.becomes("n2", vm.ID, hypervisor.Running)
+			l.Becomes("n2", vm.ID, hypervisor.Running)
 			row.breaks(l, wire)
 			if row.silent {
 				_ = wire.setCut(false)
 			} else {
-				l.eventually("both sides know that it broke", func() bool {
-					return l.progress("n1", "job").Status == hypervisor.JobBroken &&
-						l.progress("n2", "job").Status == hypervisor.JobBroken
+				l.Eventually("both sides know that it broke", func() bool {
+					return l.Progress("n1", "job").Status == hypervisor.JobBroken &&
+						l.Progress("n2", "job").Status == hypervisor.JobBroken
 				})
 			}
 			l.set("n1", vm.ID, map[string]any{"max-postcopy-bandwidth": 0})
 			address := l.receive("job", vm)
-			l.adjust("job", hypervisor.Recover{Address: address})
+			l.Adjust("job", hypervisor.Recover{Address: address})
 			l.arrives("job", vm.ID)
 		})
 	}
@@ -107,26 +107,26 @@ func TestABrokenPostCopyHasNoWayBack(t *testing.T) {
 	l.start("n1", vm)
 	l.set("n1", vm.ID, map[string]any{"max-postcopy-bandwidth": 1 << 20})
 	l.postCopies("job", vm.ID, options{})
-	l.becomes("n2", vm.ID, hypervisor.Running)
+	l.Becomes("n2", vm.ID, hypervisor.Running)
 	_ = wire.reset()
-	l.eventually("the source knows that it broke", func() bool {
-		return l.progress("n1", "job").Status == hypervisor.JobBroken
+	l.Eventually("the source knows that it broke", func() bool {
+		return l.Progress("n1", "job").Status == hypervisor.JobBroken
 	})
 	if err := l.hosts["n1"].Adjust(t.Context(), "job", hypervisor.Cancel{}); err == nil {
 		t.Error("it was cancelled")
 	}
 	word := hypervisor.Evidence{Proof: hypervisor.OperatorWord, VM: vm.ID, Host: "n2", Job: "job",
 		By: "test"}
-	l.refuses("n1", vm.ID, hypervisor.Resume{Job: "job", NeverRan: word}, hypervisor.Conflict,
+	l.Refuses("n1", vm.ID, hypervisor.Resume{Job: "job", NeverRan: word}, hypervisor.Conflict,
 		"post-copy")
-	l.refuses("n2", vm.ID, hypervisor.Discard{Job: "job"}, hypervisor.Conflict)
-	if s := l.domain("n1", vm.ID).State; s.Executes() {
+	l.Refuses("n2", vm.ID, hypervisor.Discard{Job: "job"}, hypervisor.Conflict)
+	if s := l.Domain("n1", vm.ID).State; s.Executes() {
 		t.Errorf("the source is %v", s)
 	}
-	l.do("n2", vm.ID, hypervisor.Kill{}, hypervisor.Forget{})
-	l.do("n1", vm.ID, hypervisor.Abandon{Job: "job", Dead: hypervisor.Evidence{
+	l.Do("n2", vm.ID, hypervisor.Kill{}, hypervisor.Forget{})
+	l.Do("n1", vm.ID, hypervisor.Abandon{Job: "job", Dead: hypervisor.Evidence{
 		Proof: hypervisor.ProcessReaped, VM: vm.ID, Host: "n2", Job: "job", By: "test"}})
-	l.becomes("n1", vm.ID, hypervisor.Crashed)
+	l.Becomes("n1", vm.ID, hypervisor.Crashed)
 	l.start("n1", vm)
 	l.ends("n1", vm.ID)
 }
@@ -156,15 +156,15 @@ func TestAPostCopyWhoseEndIsLostDoesNotRunTwice(t *testing.T) {
 	case <-testutil.Context(t, testutil.DefaultLimit).Done():
 		t.Fatal("the target never said that it has everything")
 	}
-	l.until("n2", "job", hypervisor.JobSucceeded)
+	l.Until("n2", "job", hypervisor.JobSucceeded)
 	for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); {
-		if s := l.domain("n1", vm.ID).State; s.Executes() || s == hypervisor.Paused {
+		if s := l.Domain("n1", vm.ID).State; s.Executes() || s == hypervisor.Paused {
 			t.Fatalf("the source is %v while the target runs", s)
 		}
 	}
 	word := hypervisor.Evidence{Proof: hypervisor.OperatorWord, VM: vm.ID, Host: "n2", Job: "job",
 		By: "test"}
-	l.refuses("n1", vm.ID, hypervisor.Resume{Job: "job", NeverRan: word}, hypervisor.Conflict,
+	l.Refuses("n1", vm.ID, hypervisor.Resume{Job: "job", NeverRan: word}, hypervisor.Conflict,
 		"post-copy")
 	l.sound("n2", vm.ID)
 	l.release("job", vm.ID, "n1", "n2")
@@ -190,17 +190,17 @@ func TestAGuestRunsOnWherePostCopyDidNotBegin(t *testing.T) {
 			vm := l.vm("suite/traveller", swift)
 			l.start("n1", vm)
 			l.begin("job", vm.ID, options{PostCopy: true})
-			l.eventually("memory moves", func() bool {
-				return l.progress("n1", "job").Sent > 0
+			l.Eventually("memory moves", func() bool {
+				return l.Progress("n1", "job").Sent > 0
 			})
 			_ = wire.setCut(true)
 			time.Sleep(200 * time.Millisecond) // QEMU's buffers are full: it waits
-			l.adjust("job", hypervisor.StartPostCopy{})
+			l.Adjust("job", hypervisor.StartPostCopy{})
 			must(t, row.breaks(wire))
-			l.until("n1", "job", hypervisor.JobFailed)
+			l.Until("n1", "job", hypervisor.JobFailed)
 			l.sound("n1", vm.ID)
 			_ = wire.setCut(false)
-			l.do("n2", vm.ID, hypervisor.Discard{Job: "job"})
+			l.Do("n2", vm.ID, hypervisor.Discard{Job: "job"})
 			l.ends("n1", vm.ID)
 		})
 	}
@@ -209,20 +209,20 @@ func TestAGuestRunsOnWherePostCopyDidNotBegin(t *testing.T) {
 // dies closes n1 as if its process had died when it had noted something, and before it
 // told QEMU, while it sends a VM that does not converge.
 func (l *lab) dies(j job, vm hypervisor.VM, o options, noting func(*qmp.Job)) {
-	l.t.Helper()
+	l.T.Helper()
 	l.start("n1", vm)
 	o.Bandwidth = 4 << 20
 	l.begin(j, vm.ID, o)
-	l.eventually("memory moves", func() bool {
-		return l.progress("n1", j).Status == hypervisor.JobActive
+	l.Eventually("memory moves", func() bool {
+		return l.Progress("n1", j).Status == hypervisor.JobActive
 	})
-	must(l.t, l.hosts["n1"].Close())
+	must(l.T, l.hosts["n1"].Close())
 	delete(l.hosts, "n1")
 	path := filepath.Join(l.dir, "n1", "jobs", durable.Name(string(j)))
 	var noted qmp.Job
-	must(l.t, durable.Read(path, &noted))
+	must(l.T, durable.Read(path, &noted))
 	noting(&noted)
-	must(l.t, durable.Write(path, &noted, true))
+	must(l.T, durable.Write(path, &noted, true))
 	l.reopen("n1")
 }
 
@@ -233,7 +233,7 @@ func TestPostCopyThatWasOnlyNotedIsBegun(t *testing.T) {
 	needPostCopy(l, 0)
 	vm := l.vm("suite/traveller", swift)
 	l.dies("job", vm, options{PostCopy: true}, func(j *qmp.Job) { j.PostCopied = true })
-	l.until("n1", "job", hypervisor.JobSucceeded)
+	l.Until("n1", "job", hypervisor.JobSucceeded)
 	l.arrives("job", vm.ID)
 }
 
@@ -243,13 +243,13 @@ func TestAPauseThatWasOnlyNotedIsAskedForAgain(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
 	vm := l.vm("suite/traveller", swift)
 	l.dies("job", vm, options{}, func(j *qmp.Job) { j.GuestPaused = true })
-	if p := l.progress("n1", "job"); p.Mode != hypervisor.PreCopy {
+	if p := l.Progress("n1", "job"); p.Mode != hypervisor.PreCopy {
 		t.Errorf("while its guest runs it goes by %v", p.Mode)
 	}
-	l.adjust("job", hypervisor.PauseGuest{})
-	if p := l.progress("n1", "job"); p.Mode != hypervisor.PausedCopy {
+	l.Adjust("job", hypervisor.PauseGuest{})
+	if p := l.Progress("n1", "job"); p.Mode != hypervisor.PausedCopy {
 		t.Errorf("with its guest paused it goes by %v", p.Mode)
 	}
-	l.until("n1", "job", hypervisor.JobSucceeded)
+	l.Until("n1", "job", hypervisor.JobSucceeded)
 	l.arrives("job", vm.ID)
 }

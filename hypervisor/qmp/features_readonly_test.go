@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 )
 
 // readOnly makes what is below a directory read-only for files that are opened from now on, until
@@ -40,19 +41,19 @@ func TestAHostWhoseDirectoryIsReadOnly(t *testing.T) {
 	l.start("n1", vm)
 	writable := readOnly(t, l.config("n1").Dir)
 	const why = "read-only file system"
-	l.refuses("n1", other.ID, hypervisor.Start{VM: other}, hypervisor.Transient, why)
-	l.refuses("n1", vm.ID, hypervisor.Kill{}, hypervisor.Transient, why)
+	l.Refuses("n1", other.ID, hypervisor.Start{VM: other}, hypervisor.Transient, why)
+	l.Refuses("n1", vm.ID, hypervisor.Kill{}, hypervisor.Transient, why)
 	if err := l.send("job", vm.ID, options{}); err == nil {
 		t.Error("a migration has begun that cannot be noted")
 	} else {
-		refused(t, err, hypervisor.Transient, why)
+		backendtest.Refused(t, err, hypervisor.Transient, why)
 	}
 	l.sound("n1", vm.ID)
-	if all, err := l.host("n1").Domains(t.Context()); err != nil || len(all) != 1 {
+	if all, err := l.Host("n1").Domains(t.Context()); err != nil || len(all) != 1 {
 		t.Errorf("the host has %+v, %v", all, err)
 	}
 	writable()
-	l.do("n2", vm.ID, hypervisor.Discard{Job: "job"})
+	l.Do("n2", vm.ID, hypervisor.Discard{Job: "job"})
 	l.begin("again", vm.ID, options{})
 	l.arrives("again", vm.ID)
 }

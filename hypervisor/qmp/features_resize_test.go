@@ -20,23 +20,23 @@ func TestAResizeThatFailsTakesNothingAway(t *testing.T) {
 	contents["data"] = append(contents["data"], make([]byte, 4<<20)...)
 	l.start("n1", vm)
 	l.write("n1", vm.ID, "data", contents["data"], 6<<20)
-	l.do("n1", vm.ID, hypervisor.Kill{})
+	l.Do("n1", vm.ID, hypervisor.Kill{})
 
 	last := l.disk("n1", "last")
 	must(t, os.Rename(last, last+".away"))
 	must(t, os.Mkdir(last, 0o700))
-	l.refuses("n1", vm.ID, hypervisor.Resize{VM: enlarged(vm, 16*mib, 16*mib)},
+	l.Refuses("n1", vm.ID, hypervisor.Resize{VM: enlarged(vm, 16*mib, 16*mib)},
 		hypervisor.Transient, last)
 	must(t, os.Remove(last))
 	must(t, os.Rename(last+".away", last))
 	l.same("n1", contents)
-	l.refuses("n1", vm.ID, hypervisor.Resize{VM: enlarged(vm, 6*mib, 16*mib)},
+	l.Refuses("n1", vm.ID, hypervisor.Resize{VM: enlarged(vm, 6*mib, 16*mib)},
 		hypervisor.Invalid, "data", "never shrinks", "8MiB")
 	l.same("n1", contents)
-	if d := l.domain("n1", vm.ID); !d.VM.Equal(vm) {
+	if d := l.Domain("n1", vm.ID); !d.VM.Equal(vm) {
 		t.Errorf("it has become %+v", d.VM)
 	}
-	l.do("n1", vm.ID, hypervisor.Resize{VM: enlarged(vm, 8*mib, 16*mib)}) // which it has
+	l.Do("n1", vm.ID, hypervisor.Resize{VM: enlarged(vm, 8*mib, 16*mib)}) // which it has
 	contents["last"] = append(contents["last"], make([]byte, 12<<20)...)
 	l.same("n1", contents)
 	l.ends("n1", vm.ID)
@@ -52,11 +52,11 @@ func TestAResizeThatWasCutIsRepeated(t *testing.T) {
 	l.between("n1", vm.ID, "", func(*qmp.DomainRecord, *qmp.Job) {
 		backendtest.Image(t, "resize", "-q", "-f", "raw", l.disk("n1", "data"), "8M")
 	})
-	if d := l.domain("n1", vm.ID); !d.VM.Equal(vm) {
+	if d := l.Domain("n1", vm.ID); !d.VM.Equal(vm) {
 		t.Errorf("it has become %+v", d.VM)
 	}
 	for range 2 {
-		l.do("n1", vm.ID, hypervisor.Resize{VM: bigger})
+		l.Do("n1", vm.ID, hypervisor.Resize{VM: bigger})
 	}
 	for disk := range contents {
 		contents[disk] = append(contents[disk], make([]byte, 4<<20)...)
@@ -64,7 +64,7 @@ func TestAResizeThatWasCutIsRepeated(t *testing.T) {
 	l.same("n1", contents)
 	l.start("n1", bigger)
 	l.begin("job", vm.ID, options{})
-	l.until("n1", "job", hypervisor.JobSucceeded)
+	l.Until("n1", "job", hypervisor.JobSucceeded)
 	l.afterwards("job", vm.ID, contents)
 }
 
@@ -77,14 +77,14 @@ func TestAResizeThatWasCutAndIsNotRepeatedIsUndone(t *testing.T) {
 	}{
 		{"it could not be noted", func(l *lab, before, after hypervisor.VM) {
 			last := l.unwritable("n1", before.ID)
-			l.refuses("n1", before.ID, hypervisor.Resize{VM: after}, hypervisor.Transient)
+			l.Refuses("n1", before.ID, hypervisor.Resize{VM: after}, hypervisor.Transient)
 			last()
-			l.refuses("n1", before.ID, hypervisor.Resize{VM: after}, hypervisor.Transient)
+			l.Refuses("n1", before.ID, hypervisor.Resize{VM: after}, hypervisor.Transient)
 		}},
 		{"we did not survive it", func(l *lab, before, _ hypervisor.VM) {
 			l.between("n1", before.ID, "", func(d *qmp.DomainRecord, _ *qmp.Job) {
 				d.Growing = before.Hardware.Disks
-				backendtest.Image(l.t, "resize", "-q", "-f", "raw", l.disk("n1", "data"), "8M")
+				backendtest.Image(l.T, "resize", "-q", "-f", "raw", l.disk("n1", "data"), "8M")
 			})
 		}},
 	} {
@@ -96,8 +96,8 @@ func TestAResizeThatWasCutAndIsNotRepeatedIsUndone(t *testing.T) {
 			contents := l.furnish("n1", vm)
 			row.resize(l, vm, enlarged(vm, 8*mib, 8*mib))
 			l.begin("cold", vm.ID, options{})
-			l.until("n1", "cold", hypervisor.JobSucceeded)
-			l.becomes("n2", vm.ID, hypervisor.Shutoff)
+			l.Until("n1", "cold", hypervisor.JobSucceeded)
+			l.Becomes("n2", vm.ID, hypervisor.Shutoff)
 			l.afterwards("cold", vm.ID, contents)
 		})
 	}

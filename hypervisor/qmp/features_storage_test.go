@@ -21,18 +21,19 @@ import (
 // furnish makes a VM at rest whose local disks have known contents, which it
 // returns by the disk's name.
 func (l *lab) furnish(n name, vm hypervisor.VM) map[string][]byte {
-	l.t.Helper()
-	l.do(n, vm.ID, hypervisor.Start{VM: vm}, hypervisor.Kill{})
+	l.T.Helper()
+	l.Do(n, vm.ID, hypervisor.Start{VM: vm}, hypervisor.Kill{})
 	contents := map[string][]byte{}
 	for i, d := range vm.Hardware.Disks {
 		contents[d.Name] = backendtest.Noise(i, d.Size)
 		raw := filepath.Join(l.dir, "raw")
 		if err := os.WriteFile(raw, contents[d.Name], 0o600); err != nil {
-			l.t.Fatal(err)
+			l.T.Fatal(err)
 		}
-		backendtest.Image(l.t, "convert", "-n", "-f", "raw", "-O", formatOf(d), raw, l.disk(n, d.Name))
+		backendtest.Image(l.T, "convert", "-n", "-f", "raw", "-O", formatOf(d), raw, l.disk(n,
+			d.Name))
 		if err := os.Remove(raw); err != nil {
-			l.t.Fatal(err)
+			l.T.Fatal(err)
 		}
 	}
 	return contents
@@ -47,29 +48,30 @@ func formatOf(d hypervisor.Disk) string {
 
 // disk returns where the only local disk of that name on a host is.
 func (l *lab) disk(n name, disk string) string {
-	l.t.Helper()
+	l.T.Helper()
 	for _, path := range l.disks(n) {
 		if filepath.Base(path) == disk {
 			return path
 		}
 	}
-	l.t.Fatalf("%s has no disk %q, only %v", n, disk, l.disks(n))
+	l.T.Fatalf("%s has no disk %q, only %v", n, disk, l.disks(n))
 	return ""
 }
 
 // same wants the local disks on a host, of VMs at rest, to have these contents.
 func (l *lab) same(n name, contents map[string][]byte) {
-	l.t.Helper()
+	l.T.Helper()
 	raw := filepath.Join(l.dir, "raw")
 	defer os.Remove(raw)
 	for disk, want := range contents {
 		path := l.disk(n, disk)
 		var info struct{ Format string }
-		must(l.t, json.Unmarshal([]byte(backendtest.Image(l.t, "info", "--output=json", path)), &info))
-		backendtest.Image(l.t, "convert", "-f", info.Format, "-O", "raw", path, raw)
+		must(l.T, json.Unmarshal([]byte(backendtest.Image(l.T, "info", "--output=json", path)),
+			&info))
+		backendtest.Image(l.T, "convert", "-f", info.Format, "-O", "raw", path, raw)
 		got, err := os.ReadFile(raw)
 		if err != nil || !bytes.Equal(got, want) {
-			l.t.Errorf("disk %s on %s is not what it was: %d bytes, want %d: %v", disk, n,
+			l.T.Errorf("disk %s on %s is not what it was: %d bytes, want %d: %v", disk, n,
 				len(got), len(want), err)
 		}
 	}
@@ -78,17 +80,18 @@ func (l *lab) same(n name, contents map[string][]byte) {
 // write writes 64 KiB of one byte on a disk of a VM that runs, and flushes it, as its
 // guest would.
 func (l *lab) write(n name, id vmid, disk string, contents []byte, at int) {
-	l.t.Helper()
+	l.T.Helper()
 	const size = 64 << 10
 	for _, command := range []string{fmt.Sprintf("write -P 0x5a %d %d", at, size), "flush"} {
 		m, err := l.hosts[n].Monitor(id)
 		var said string
 		if err == nil {
-			err = m.Execute(testutil.Context(l.t, testutil.DefaultLimit), "human-monitor-command", map[string]any{
-				"command-line": fmt.Sprintf("qemu-io -d dev.%s %q", disk, command)}, &said)
+			err = m.Execute(testutil.Context(l.T, testutil.DefaultLimit), "human-monitor-command",
+				map[string]any{
+					"command-line": fmt.Sprintf("qemu-io -d dev.%s %q", disk, command)}, &said)
 		}
 		if err != nil || strings.Contains(said, "rror") || strings.Contains(said, "failed") {
-			l.t.Fatalf("%s on disk %s: %v %s", command, disk, err, said)
+			l.T.Fatalf("%s on disk %s: %v %s", command, disk, err, said)
 		}
 	}
 	for i := range size {
@@ -114,12 +117,12 @@ func slow(wire *link) (on *atomic.Bool) {
 // copies begins to send a VM with disks over a slow link, and waits until they are
 // being copied.
 func (l *lab) copies(j job, id vmid) {
-	l.t.Helper()
+	l.T.Helper()
 	l.begin(j, id, options{})
-	l.eventually("disks are copied", func() bool {
-		p := l.progress("n1", j)
+	l.Eventually("disks are copied", func() bool {
+		p := l.Progress("n1", j)
 		if p.Status != hypervisor.JobActive {
-			l.t.Fatalf("it is %v: %s", p.Status, p.Error)
+			l.T.Fatalf("it is %v: %s", p.Status, p.Error)
 		}
 		return p.Sent > 0
 	})
@@ -146,7 +149,7 @@ func TestLocalDisksMoveWithTheVM(t *testing.T) {
 			contents := l.furnish("n1", vm)
 			l.start("n1", vm)
 			l.begin("job", vm.ID, row.options)
-			l.until("n1", "job", hypervisor.JobSucceeded)
+			l.Until("n1", "job", hypervisor.JobSucceeded)
 			l.sound("n2", vm.ID)
 			l.afterwards("job", vm.ID, contents)
 		})
@@ -156,17 +159,17 @@ func TestLocalDisksMoveWithTheVM(t *testing.T) {
 // afterwards wants a VM that has come to n2 to have its disks there, and those of
 // n1 to be gone when it is released.
 func (l *lab) afterwards(j job, id vmid, contents map[string][]byte) {
-	l.t.Helper()
+	l.T.Helper()
 	if before := l.disks("n1"); len(before) != len(contents) {
-		l.t.Errorf("before it is released the source has %v", before)
+		l.T.Errorf("before it is released the source has %v", before)
 	}
 	l.release(j, id, "n1", "n2")
 	if after := l.disks("n1"); len(after) > 0 {
-		l.t.Errorf("after it was released the source has %v", after)
+		l.T.Errorf("after it was released the source has %v", after)
 	}
-	l.do("n2", id, hypervisor.Kill{})
+	l.Do("n2", id, hypervisor.Kill{})
 	l.same("n2", contents)
-	l.do("n2", id, hypervisor.Forget{})
+	l.Do("n2", id, hypervisor.Forget{})
 	l.empty()
 }
 
@@ -178,7 +181,7 @@ func TestTheCopyOfDisksKeepsTheBandwidth(t *testing.T) {
 	l.start("n1", vm)
 	began := time.Now()
 	l.begin("job", vm.ID, options{Bandwidth: 16 << 20})
-	l.until("n1", "job", hypervisor.JobSucceeded)
+	l.Until("n1", "job", hypervisor.JobSucceeded)
 	if took := time.Since(began); took < 3500*time.Millisecond { // 64 MiB, and what is sent at once
 		t.Errorf("64 MiB at 16 MiB/s took %s", took)
 	}
@@ -193,7 +196,7 @@ func TestWhatIsWrittenDuringTheCopyArrives(t *testing.T) {
 	contents := l.furnish("n1", vm)
 	l.start("n1", vm)
 	l.copies("job", vm.ID)
-	if p := l.progress("n1", "job"); p.Disks != 64*mib || p.Iteration != 0 || p.Sent > p.Disks ||
+	if p := l.Progress("n1", "job"); p.Disks != 64*mib || p.Iteration != 0 || p.Sent > p.Disks ||
 		p.Remaining <= vm.Memory || p.Remaining > vm.Memory+p.Disks {
 		t.Errorf("while its disks are copied it is %+v", p)
 	}
@@ -201,8 +204,8 @@ func TestWhatIsWrittenDuringTheCopyArrives(t *testing.T) {
 		l.write("n1", vm.ID, disk, contents[disk], (31-30*(i/2))<<20)
 	}
 	brake.Store(false)
-	l.until("n1", "job", hypervisor.JobSucceeded)
-	if p := l.progress("n1", "job"); p.Sent < 64*mib || p.Remaining != 0 {
+	l.Until("n1", "job", hypervisor.JobSucceeded)
+	if p := l.Progress("n1", "job"); p.Sent < 64*mib || p.Remaining != 0 {
 		t.Errorf("when disks and memory are there it is %+v", p)
 	}
 	l.sound("n2", vm.ID)
@@ -218,7 +221,7 @@ func TestACopyThatEndsEarlyLeavesTheVMAtItsSource(t *testing.T) {
 		ends func(*lab, *link)
 		as   hypervisor.JobStatus
 	}{
-		{"it is cancelled", func(l *lab, _ *link) { l.adjust("job", hypervisor.Cancel{}) },
+		{"it is cancelled", func(l *lab, _ *link) { l.Adjust("job", hypervisor.Cancel{}) },
 			hypervisor.JobCancelled},
 		{"the connection is closed", func(_ *lab, w *link) { _ = w.reset() },
 			hypervisor.JobFailed},
@@ -226,8 +229,8 @@ func TestACopyThatEndsEarlyLeavesTheVMAtItsSource(t *testing.T) {
 		{"it is cancelled while the network is silent, which then comes back",
 			func(l *lab, w *link) {
 				_ = w.setCut(true)
-				l.adjust("job", hypervisor.Cancel{})
-				l.adjust("job", hypervisor.Cancel{})
+				l.Adjust("job", hypervisor.Cancel{})
+				l.Adjust("job", hypervisor.Cancel{})
 				_ = w.setCut(false)
 			}, hypervisor.JobCancelled},
 	} {
@@ -241,15 +244,15 @@ func TestACopyThatEndsEarlyLeavesTheVMAtItsSource(t *testing.T) {
 			l.write("n1", vm.ID, "data", contents["data"], 1<<20)
 			row.ends(l, wire)
 			brake.Store(false)
-			l.until("n1", "job", row.as)
+			l.Until("n1", "job", row.as)
 			l.sound("n1", vm.ID)
-			l.do("n2", vm.ID, hypervisor.Discard{Job: "job"})
+			l.Do("n2", vm.ID, hypervisor.Discard{Job: "job"})
 			if left := l.disks("n2"); len(left) > 0 {
 				t.Errorf("the target keeps %v", left)
 			}
 			l.write("n1", vm.ID, "root", contents["root"], 3<<20)
 			l.begin("again", vm.ID, options{})
-			l.until("n1", "again", hypervisor.JobSucceeded)
+			l.Until("n1", "again", hypervisor.JobSucceeded)
 			l.sound("n2", vm.ID)
 			l.afterwards("again", vm.ID, contents)
 		})
@@ -272,9 +275,9 @@ func TestAVMAtRestMovesCold(t *testing.T) {
 			vm := backendtest.WithDisks(l.vm("suite/traveller", calm), row.disks...)
 			contents := l.furnish("n1", vm)
 			l.begin("job", vm.ID, options{})
-			l.until("n1", "job", hypervisor.JobSucceeded)
-			l.becomes("n2", vm.ID, hypervisor.Shutoff)
-			l.becomes("n1", vm.ID, hypervisor.HandedOver)
+			l.Until("n1", "job", hypervisor.JobSucceeded)
+			l.Becomes("n2", vm.ID, hypervisor.Shutoff)
+			l.Becomes("n1", vm.ID, hypervisor.HandedOver)
 			l.release("job", vm.ID, "n1", "n2")
 			if left := l.disks("n1"); len(left) > 0 {
 				t.Errorf("the source has %v", left)
@@ -293,11 +296,11 @@ func TestADiskThatWasPluggedInMovesToo(t *testing.T) {
 	vm := backendtest.WithDisks(l.vm("suite/traveller", busy), twoDisks[0])
 	contents := l.furnish("n1", vm)
 	l.start("n1", vm)
-	l.do("n1", vm.ID, hypervisor.AttachDisk{Disk: twoDisks[1]})
+	l.Do("n1", vm.ID, hypervisor.AttachDisk{Disk: twoDisks[1]})
 	contents["data"] = make([]byte, twoDisks[1].Size)
 	l.write("n1", vm.ID, "data", contents["data"], 5<<20)
 	l.begin("job", vm.ID, options{})
-	l.until("n1", "job", hypervisor.JobSucceeded)
+	l.Until("n1", "job", hypervisor.JobSucceeded)
 	l.sound("n2", vm.ID)
 	l.write("n2", vm.ID, "data", contents["data"], 9<<20)
 	l.afterwards("job", vm.ID, contents)
@@ -315,14 +318,14 @@ func TestASharedDiskMovesWithItsLock(t *testing.T) {
 			contents := make([]byte, 8<<20)
 			l.start("n1", vm)
 			l.write("n1", vm.ID, "data", contents, 1<<20)
-			l.refuses("n2", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Invalid, "lock", path)
+			l.Refuses("n2", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Invalid, "lock", path)
 			l.begin("job", vm.ID, options{})
-			l.until("n1", "job", hypervisor.JobSucceeded)
+			l.Until("n1", "job", hypervisor.JobSucceeded)
 			l.sound("n2", vm.ID)
 			l.write("n2", vm.ID, "data", contents, 2<<20)
 			l.release("job", vm.ID, "n1", "n2")
-			l.refuses("n1", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Invalid, "lock", path)
-			if s := l.domain("n1", vm.ID).State; s != hypervisor.Absent {
+			l.Refuses("n1", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Invalid, "lock", path)
+			if s := l.Domain("n1", vm.ID).State; s != hypervisor.Absent {
 				t.Errorf("the refused VM is %v", s)
 			}
 			l.ends("n2", vm.ID)
@@ -340,9 +343,9 @@ func TestATargetDoesNotOverwriteADisk(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
 	vm := backendtest.WithDisks(l.vm("suite/traveller", calm), twoDisks[1])
 	contents := l.furnish("n2", vm)
-	l.do("n2", vm.ID, hypervisor.Forget{})
-	_, err := l.host("n2").Receive(context.Background(), hypervisor.Incoming{Job: "job", VM: vm})
-	refused(t, err, hypervisor.Conflict, "data", "is here already")
+	l.Do("n2", vm.ID, hypervisor.Forget{})
+	_, err := l.Host("n2").Receive(context.Background(), hypervisor.Incoming{Job: "job", VM: vm})
+	backendtest.Refused(t, err, hypervisor.Conflict, "data", "is here already")
 	l.same("n2", contents)
 	l.empty()
 }

@@ -170,14 +170,14 @@ func TestAMigrationToAStrangerFails(t *testing.T) {
 			l.start("n1", vm)
 			ear.want(l.page("n1", vm.ID))
 			if err := l.send("job", vm.ID, options{}); err == nil {
-				l.eventually("it has failed", func() bool {
-					p := l.progress("n1", "job")
+				l.Eventually("it has failed", func() bool {
+					p := l.Progress("n1", "job")
 					if p.Status == hypervisor.JobSucceeded {
 						t.Fatal("it succeeded")
 					}
 					return p.Status == hypervisor.JobFailed
 				})
-				t.Log(l.progress("n1", "job").Error)
+				t.Log(l.Progress("n1", "job").Error)
 			} else {
 				t.Log(err)
 			}
@@ -194,7 +194,8 @@ func TestCredentialsThatAreMissingAreInvalid(t *testing.T) {
 	l, _ := encrypted(t, func(name) *qmp.TLS { return &qmp.TLS{Dir: empty} })
 	vm := l.vm("suite/traveller", calm)
 	l.start("n1", vm)
-	refused(t, l.send("job", vm.ID, options{}), hypervisor.Invalid, "credentials", empty)
+	backendtest.Refused(t, l.send("job", vm.ID, options{}), hypervisor.Invalid, "credentials",
+		empty)
 	l.stays("job", vm.ID)
 }
 
@@ -236,21 +237,21 @@ func (p *pattern) heard() bool {
 // page reads what the guest has in a page that it never writes again: half of it,
 // which is found nowhere else.
 func (l *lab) page(n name, id vmid) []byte {
-	l.t.Helper()
+	l.T.Helper()
 	const size = guest.PageSize / 2
 	path := filepath.Join(l.dir, "page")
 	defer os.Remove(path)
 	m, err := l.hosts[n].Monitor(id)
 	if err == nil {
-		err = m.Execute(testutil.Context(l.t, testutil.DefaultLimit), "pmemsave", map[string]any{
+		err = m.Execute(testutil.Context(l.T, testutil.DefaultLimit), "pmemsave", map[string]any{
 			"val": guest.Base + calm.Fill - size, "size": size, "filename": path}, nil)
 	}
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 	page, err := os.ReadFile(path)
 	if err != nil || bytes.Count(page, []byte{0}) > size/8 {
-		l.t.Fatalf("the page is no pattern: %v", err)
+		l.T.Fatalf("the page is no pattern: %v", err)
 	}
 	return page
 }
@@ -286,16 +287,16 @@ func TestAnEavesdropperSeesNoMemory(t *testing.T) {
 			memory.want(l.page("n1", vm.ID))
 			disk.want(contents["data"][8192 : 8192+2048])
 			l.begin("job", vm.ID, row.options)
-			l.until("n1", "job", hypervisor.JobSucceeded)
+			l.Until("n1", "job", hypervisor.JobSucceeded)
 			if memory.heard() != row.sees || disk.heard() != row.sees {
 				t.Errorf("memory was read: %v, disk: %v; want %v", memory.heard(), disk.heard(),
 					row.sees)
 			}
 			l.sound("n2", vm.ID)
 			l.release("job", vm.ID, "n1", "n2")
-			l.do("n2", vm.ID, hypervisor.Kill{})
+			l.Do("n2", vm.ID, hypervisor.Kill{})
 			l.same("n2", contents)
-			l.do("n2", vm.ID, hypervisor.Forget{})
+			l.Do("n2", vm.ID, hypervisor.Forget{})
 			l.empty()
 		})
 	}

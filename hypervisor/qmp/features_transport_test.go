@@ -13,6 +13,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 )
 
 // dials counts the connections that hosts made, by where they went.
@@ -69,7 +70,7 @@ func TestTCPAddressesSayWhereTheTargetListens(t *testing.T) {
 		"qmp://"+want+"/?token=") {
 		t.Errorf("the address is %s, want one at %s", address, want)
 	}
-	l.do("n2", vm.ID, hypervisor.Discard{Job: "job"})
+	l.Do("n2", vm.ID, hypervisor.Discard{Job: "job"})
 	l.empty()
 }
 
@@ -98,7 +99,7 @@ func TestAConnectionOfTheCallersCarriesTheMemory(t *testing.T) {
 			vm := l.vm("suite/traveller", busy)
 			l.start("n1", vm)
 			l.begin("job", vm.ID, options{})
-			l.until("n1", "job", hypervisor.JobSucceeded)
+			l.Until("n1", "job", hypervisor.JobSucceeded)
 			if memory := made.besides(host); len(memory) != 1 {
 				t.Errorf("Dial was used for memory %d times, want once: %v", len(memory), memory)
 			}
@@ -116,9 +117,11 @@ func TestWhatOneConnectionCannotDoIsUnsupported(t *testing.T) {
 	if err != nil || able.Abilities&(hypervisor.CanUseChannels|hypervisor.CanCompress) != 0 {
 		t.Errorf("the host says that it can: %v, %v", able.Abilities.Names(), err)
 	}
-	refused(t, l.send("channels", vm.ID, options{Channels: 2}), hypervisor.Unsupported, "channels")
-	l.do("n2", vm.ID, hypervisor.Discard{Job: "channels"})
-	refused(t, l.send("packed", vm.ID, options{Compression: true}), hypervisor.Unsupported,
+	backendtest.Refused(t, l.send("channels", vm.ID, options{Channels: 2}), hypervisor.Unsupported,
+		"channels")
+	l.Do("n2", vm.ID, hypervisor.Discard{Job: "channels"})
+	backendtest.Refused(t, l.send("packed", vm.ID, options{Compression: true}),
+		hypervisor.Unsupported,
 		"compress")
 	l.stays("packed", vm.ID)
 }
@@ -134,7 +137,8 @@ func TestADialThatFailsLeavesTheVMAtItsSource(t *testing.T) {
 	})
 	vm := l.vm("suite/traveller", calm)
 	l.start("n1", vm)
-	refused(t, l.send("job", vm.ID, options{}), hypervisor.Transient, "connect to the target")
+	backendtest.Refused(t, l.send("job", vm.ID, options{}), hypervisor.Transient,
+		"connect to the target")
 	l.stays("job", vm.ID)
 }
 
@@ -157,7 +161,7 @@ func TestAMonitorOfTheCallersDoesWhatItCan(t *testing.T) {
 		})
 		vm := l.vm("suite/traveller", calm)
 		l.start("n1", vm)
-		refused(t, l.send("job", vm.ID, options{}), hypervisor.Unsupported)
+		backendtest.Refused(t, l.send("job", vm.ID, options{}), hypervisor.Unsupported)
 		l.stays("job", vm.ID)
 	})
 }

@@ -17,13 +17,13 @@ import (
 // unwritable keeps the record of a VM from being written until the answer is called: what is
 // being written then, or next, fails as the last on a full disk, and what follows does not.
 func (l *lab) unwritable(n name, vm vmid) (last func()) {
-	l.t.Helper()
+	l.T.Helper()
 	path := filepath.Join(l.config(n).Dir, "vms", durable.Name(string(vm)),
 		"domain"+durable.Unfinished)
-	must(l.t, os.Mkdir(path, 0o700))
+	must(l.T, os.Mkdir(path, 0o700))
 	return func() {
-		must(l.t, os.Remove(path))
-		must(l.t, syscall.Mkfifo(path, 0o600))
+		must(l.T, os.Remove(path))
+		must(l.T, syscall.Mkfifo(path, 0o600))
 		go func() { // the writer waits for the reader
 			if pipe, err := os.Open(path); err == nil {
 				pipe.Close()
@@ -52,15 +52,15 @@ func TestASourceWhoseEndIsNotNotedHasHandedOver(t *testing.T) {
 			vm := l.vm("suite/twice", calm)
 			l.start("n1", vm)
 			l.begin("job", vm.ID, options{})
-			l.until("n1", "job", hypervisor.JobSucceeded)
+			l.Until("n1", "job", hypervisor.JobSucceeded)
 			last := l.unwritable("n1", vm.ID)
 			must(t, l.signal("n1", vm.ID, syscall.SIGKILL))
-			l.becomes("n1", vm.ID, hypervisor.Crashed)
+			l.Becomes("n1", vm.ID, hypervisor.Crashed)
 			time.Sleep(100 * time.Millisecond) // its host has tried to note it
 			last()
 			err := row.ask(testutil.Context(t, testutil.DefaultLimit), l, vm)
 			refused := errors.Is(err, hypervisor.Transient) || errors.Is(err, hypervisor.Conflict)
-			if d := l.domain("n1", vm.ID); !refused || !d.Unresolved {
+			if d := l.Domain("n1", vm.ID); !refused || !d.Unresolved {
 				t.Errorf("%v; the source has %+v", err, d)
 			}
 			l.arrives("job", vm.ID)

@@ -39,19 +39,19 @@ func trace(pid string) int {
 // undead keeps a QEMU that is killed from ending, as storage that hangs does, until the answer
 // is called.
 func (l *lab) undead(n name, id vmid) (dies func() bool) {
-	l.t.Helper()
+	l.T.Helper()
 	pid, err := l.pid(n, id)
-	must(l.t, err)
+	must(l.T, err)
 	self, err := os.Executable()
-	must(l.t, err)
+	must(l.T, err)
 	cmd := exec.Command(self, strconv.Itoa(pid))
 	cmd.Env = append(os.Environ(), roleKey+"=tracer")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	must(l.t, err)
+	must(l.T, err)
 	out, err := cmd.StdoutPipe()
-	must(l.t, err)
-	must(l.t, cmd.Start())
+	must(l.T, err)
+	must(l.T, cmd.Start())
 	_, _ = out.Read(make([]byte, 1))
 	return func() bool {
 		in.Close()
@@ -76,8 +76,8 @@ func TestAQEMUThatCannotBeKilledIsNotWaitedForForLong(t *testing.T) {
 			l.furnish("n1", vm)
 			l.copies("job", vm.ID)
 		}, func(l *lab, _ context.Context, vm hypervisor.VM) error {
-			l.adjust("job", hypervisor.Cancel{})
-			l.eventually("it is killed", func() bool {
+			l.Adjust("job", hypervisor.Cancel{})
+			l.Eventually("it is killed", func() bool {
 				_, err := l.hosts["n1"].Domain(t.Context(), vm.ID)
 				return err != nil
 			})
@@ -98,8 +98,8 @@ func TestAQEMUThatCannotBeKilledIsNotWaitedForForLong(t *testing.T) {
 				}
 			}
 			if dies() {
-				l.eventually("it has ended", func() bool {
-					return l.host("n1").Do(t.Context(), vm.ID, hypervisor.Forget{}) == nil
+				l.Eventually("it has ended", func() bool {
+					return l.Host("n1").Do(t.Context(), vm.ID, hypervisor.Forget{}) == nil
 				})
 			}
 		})

@@ -22,48 +22,27 @@ var busy = guest.Params{Fill: 16 << 20, WorkingSet: 4 << 20, Rate: 100 << 20, Ra
 
 // move moves a VM from one host to the other and returns when it runs there.
 func (l *lab) move(job hypervisor.JobID, vm hypervisor.VM, from, to name) {
-	l.t.Helper()
-	ctx := l.t.Context()
-	address, err := l.host(to).Receive(ctx, hypervisor.Incoming{Job: job, VM: vm})
+	l.T.Helper()
+	ctx := l.T.Context()
+	address, err := l.Host(to).Receive(ctx, hypervisor.Incoming{Job: job, VM: vm})
 	if err == nil {
 		err = l.hosts[from].Migrate(ctx, hypervisor.Outgoing{Job: job, VM: vm.ID, Target: to,
 			Address: address})
 	}
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
-	l.until(from, job, hypervisor.JobSucceeded)
-}
-
-// until waits until a job has a status on a host.
-func (l *lab) until(n name, job hypervisor.JobID, want hypervisor.JobStatus) {
-	l.t.Helper()
-	testutil.Eventually(l.t, fmt.Sprintf("%s is %v", job, want), func() error {
-		p, err := l.hosts[n].Progress(l.t.Context(), job)
-		if err != nil {
-			return testutil.Stop(err)
-		}
-		if p.Status == want {
-			return nil
-		}
-		other := map[name]name{"n1": "n2", "n2": "n1"}[n]
-		at, _ := l.hosts[other].Progress(l.t.Context(), job) // without it less is told
-		err = fmt.Errorf("it is %v: %s; on %s %v: %s", p.Status, p.Error, other, at.Status, at.Error)
-		if p.Status.Final() {
-			return testutil.Stop(err)
-		}
-		return err
-	})
+	l.Until(from, job, hypervisor.JobSucceeded)
 }
 
 // release removes what is left of a VM that has moved.
 func (l *lab) release(job hypervisor.JobID, id vmid, from, to name) {
-	l.t.Helper()
-	err := l.hosts[from].Do(l.t.Context(), id, hypervisor.Release{Job: job,
+	l.T.Helper()
+	err := l.hosts[from].Do(l.T.Context(), id, hypervisor.Release{Job: job,
 		Moved: hypervisor.Evidence{Proof: hypervisor.RunsAtTarget, VM: id, Host: to, Job: job,
 			By: "test"}})
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 }
 
@@ -75,7 +54,7 @@ func TestManyMigrationsKeepTheMemoryAndLeakNothing(t *testing.T) {
 	rounds := testutil.Rounds(t, 10, 200)
 	l := newLab(t, accelerator(t), nil)
 	vm := l.vm("suite/traveller", busy)
-	if err := l.host("n1").Do(t.Context(), vm.ID, hypervisor.Start{VM: vm}); err != nil {
+	if err := l.Host("n1").Do(t.Context(), vm.ID, hypervisor.Start{VM: vm}); err != nil {
 		t.Fatal(err)
 	}
 	from, to := name("n1"), name("n2")
@@ -116,7 +95,7 @@ func (u usage) String() string {
 }
 
 func (l *lab) usage() usage {
-	l.t.Helper()
+	l.T.Helper()
 	time.Sleep(100 * time.Millisecond) // what was told to end ends
 	var u usage
 	if open, err := os.ReadDir("/proc/self/fd"); err == nil {
@@ -126,12 +105,12 @@ func (l *lab) usage() usage {
 		return strings.Contains(strings.Join(argv, " "), l.dir) && argv[0] != os.Args[0]
 	})
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 	u.processes = len(found)
 	sockets, err := filepath.Glob(filepath.Join(l.dir, "n*", "vms", "*", "*.sock"))
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 	u.sockets = len(sockets)
 	runtime.GC()

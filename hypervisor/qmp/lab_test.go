@@ -19,6 +19,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/qemu"
 	"github.com/godwit-vm/godwit/internal/testutil"
@@ -69,7 +70,7 @@ func accelerator(t testing.TB) string {
 
 // A lab is two hosts on this machine and the guests on them.
 type lab struct {
-	t      testing.TB
+	backendtest.Pair
 	dir    string
 	accel  string
 	change func(*qmp.Config)
@@ -99,9 +100,11 @@ func openLab(t testing.TB, accel string, change func(*qmp.Config)) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{t: t, dir: dir, accel: accel, change: change, hosts: map[name]*qmp.Host{},
+	l := &lab{Pair: backendtest.Pair{T: t, Source: "n1", Target: "n2"}, dir: dir, accel: accel,
+		change: change, hosts: map[name]*qmp.Host{},
 		pulses: map[vmid]*guest.Pulse{}, params: map[string]guest.Params{},
 		roms: map[guest.Params]string{}, born: map[int]bool{}}
+	l.Host = func(n name) hypervisor.Hypervisor { return &heard{l.hosts[n], l, n} }
 	t.Cleanup(l.close)
 	for _, n := range []name{"n1", "n2"} {
 		if _, err := l.open(n); err != nil {
@@ -126,33 +129,22 @@ func (l *lab) config(n name) qmp.Config {
 
 // open opens a host, again if it was open before.
 func (l *lab) open(n name) (hypervisor.Hypervisor, error) {
-	if old := l.hosts[n]; old != nil {
-		delete(l.hosts, n)
-		if err := old.Close(); err != nil {
-			return nil, err
-		}
-	}
-	h, err := qmp.New(context.Background(), l.config(n))
+	err := backendtest.Reopen(l.hosts, n, func() (*qmp.Host, error) {
+		return qmp.New(context.Background(), l.config(n))
+	})
 	if err != nil {
 		return nil, err
 	}
-	l.hosts[n] = h
-	return &heard{h, l, n}, nil
+	return l.Host(n), nil
 }
 
-func (l *lab) host(n name) hypervisor.Hypervisor { return &heard{l.hosts[n], l, n} }
-
 func (l *lab) close() {
-	for _, h := range l.hosts {
-		if err := h.Close(); err != nil {
-			l.t.Error(err)
-		}
-	}
+	backendtest.Close(l.T, l.hosts)
 	for _, p := range l.pulses {
 		p.Close()
 	}
 	if err := errors.Join(testutil.KillBelow(l.dir), os.RemoveAll(l.dir)); err != nil {
-		l.t.Error(err)
+		l.T.Error(err)
 	}
 }
 
@@ -166,11 +158,11 @@ func (l *lab) vm(id vmid, p guest.Params) hypervisor.VM {
 	if rom == "" {
 		image, err := p.Firmware()
 		if err != nil {
-			l.t.Fatal(err)
+			l.T.Fatal(err)
 		}
 		rom = filepath.Join(l.dir, fmt.Sprintf("rom%d", len(l.roms)))
 		if err := os.WriteFile(rom, image, 0o600); err != nil {
-			l.t.Fatal(err)
+			l.T.Fatal(err)
 		}
 		l.roms[p], l.params[rom] = rom, p
 	}

@@ -45,7 +45,7 @@ type scripted struct {
 }
 
 func (s *script) start(ctx context.Context, incoming bool) *scripted {
-	t := s.lab.t
+	t := s.lab.T
 	s.count++
 	dir := filepath.Join(s.lab.dir, fmt.Sprintf("s%d", s.count))
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -137,7 +137,7 @@ func (q *scripted) configure(t testing.TB, limit hypervisor.Bandwidth) {
 
 // move moves the VM to a new QEMU.
 func (s *script) move(ctx context.Context) moved {
-	t := s.lab.t
+	t := s.lab.T
 	began := time.Now()
 	target := s.start(ctx, true)
 	uri := "unix:" + filepath.Join(s.lab.dir, fmt.Sprintf("m%d", s.count))
@@ -171,7 +171,7 @@ func arrived(ctx context.Context, t testing.TB, p *guest.Pulse, began, ordered t
 // travel moves a VM of the lab to the other host.
 func (l *lab) travel(ctx context.Context, i int, vm hypervisor.VM, limit hypervisor.Bandwidth,
 ) moved {
-	l.t.Helper()
+	l.T.Helper()
 	from, to := name("n1"), name("n2")
 	if i%2 == 1 {
 		from, to = to, from
@@ -179,17 +179,17 @@ func (l *lab) travel(ctx context.Context, i int, vm hypervisor.VM, limit hypervi
 	p := l.pulse(vm.ID)
 	job := hypervisor.JobID(fmt.Sprintf("job-%d", i))
 	began := time.Now()
-	address, err := l.host(to).Receive(ctx, hypervisor.Incoming{Job: job, VM: vm})
+	address, err := l.Host(to).Receive(ctx, hypervisor.Incoming{Job: job, VM: vm})
 	ordered := time.Now()
 	if err == nil {
 		err = l.hosts[from].Migrate(ctx, hypervisor.Outgoing{Job: job, VM: vm.ID, Target: to,
 			Address: address, Options: hypervisor.TransferOptions{Bandwidth: limit}})
 	}
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
-	m := arrived(ctx, l.t, p, began, ordered)
-	l.until(from, job, hypervisor.JobSucceeded)
+	m := arrived(ctx, l.T, p, began, ordered)
+	l.Until(from, job, hypervisor.JobSucceeded)
 	l.release(job, vm.ID, from, to)
 	return m
 }
@@ -214,7 +214,7 @@ func compare(t *testing.B, limit hypervisor.Bandwidth) {
 	defer cancel()
 	p := guest.Params{Fill: 248 << 20, WorkingSet: 8 << 20, Rate: 20 << 20}
 	ours := l.vm("suite/ours", p)
-	if err := l.host("n1").Do(ctx, ours.ID, hypervisor.Start{VM: ours}); err != nil {
+	if err := l.Host("n1").Do(ctx, ours.ID, hypervisor.Start{VM: ours}); err != nil {
 		t.Fatal(err)
 	}
 	pulse, err := guest.NewPulse()

@@ -26,8 +26,8 @@ func TestTheLabNoticesAGuestThatRunsTwice(t *testing.T) {
 			l.move("back", vm, "n2", "n1")
 		}, ""},
 		{"it dies, and is started elsewhere", func(l *lab, vm hypervisor.VM) {
-			l.do("n1", vm.ID, hypervisor.Kill{})
-			l.becomes("n1", vm.ID, hypervisor.Shutoff)
+			l.Do("n1", vm.ID, hypervisor.Kill{})
+			l.Becomes("n1", vm.ID, hypervisor.Shutoff)
 			l.start("n2", vm)
 		}, ""},
 		{"its source is let run after it has moved", func(l *lab, vm hypervisor.VM) {
@@ -49,7 +49,7 @@ func TestTheLabNoticesAGuestThatRunsTwice(t *testing.T) {
 				}
 				return
 			}
-			l.eventually("it is noticed", func() bool {
+			l.Eventually("it is noticed", func() bool {
 				err := l.twice(vm.ID)
 				return err != nil && strings.Contains(err.Error(), row.says)
 			})

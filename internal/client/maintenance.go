@@ -236,9 +236,8 @@ func (c *Cluster) Run(name string) *store.Maintenance {
 
 // Runs lists the runs of maintenance, the oldest first.
 func (c *Cluster) Runs() []*store.Maintenance {
-	runs := all[*store.Maintenance](c, store.MaintenanceKind)
-	slices.SortFunc(runs, func(a, b *store.Maintenance) int { return a.Created.Compare(b.Created) })
-	return runs
+	return oldest(c, store.MaintenanceKind,
+		func(m *store.Maintenance) time.Time { return m.Created })
 }
 
 // A RunReport is how far a run of maintenance is.

@@ -169,9 +169,7 @@ func (c *Cluster) Plan(name string) *store.Plan {
 
 // Plans lists the plans, the oldest first.
 func (c *Cluster) Plans() []*store.Plan {
-	plans := all[*store.Plan](c, store.PlanKind)
-	slices.SortFunc(plans, func(a, b *store.Plan) int { return a.Created.Compare(b.Created) })
-	return plans
+	return oldest(c, store.PlanKind, func(p *store.Plan) time.Time { return p.Created })
 }
 
 // A PlanReport is how far a plan is.

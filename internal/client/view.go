@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
@@ -117,6 +118,13 @@ func all[R store.Record](c *Cluster, kind store.Kind) []R {
 	return slices.Clone(ordered(c, kind, func(a, b R) int {
 		return cmp.Compare(a.Key().Name, b.Key().Name)
 	}))
+}
+
+// oldest lists the records of one type, the oldest first. The list is the caller's.
+func oldest[R store.Record](c *Cluster, kind store.Kind, created func(R) time.Time) []R {
+	list := all[R](c, kind)
+	slices.SortFunc(list, func(a, b R) int { return created(a).Compare(created(b)) })
+	return list
 }
 
 // ordered lists the records of one type. The list is shared: it must not be changed.
