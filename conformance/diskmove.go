@@ -55,6 +55,9 @@ var diskMoves = []trial{
 			vm = vm.AtPath("data", to)
 			defined(w, vm)
 			w.Sound(source)
+			if w.ImagesStay {
+				return
+			}
 			job = w.Begin(move{VM: vm})
 			w.Arrives(job, hypervisor.Running)
 		}},

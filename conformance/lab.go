@@ -21,6 +21,9 @@ type Lab struct {
 	// Images is an empty directory that both hosts have, in which they may make images of disks.
 	// Default: /images, for hosts that make none.
 	Images string
+	// ImagesStay: the hosts migrate no VM with an image there. libvirt refuses to where it does not know the
+	// file system for one that hosts share.
+	ImagesStay bool
 	// Pass lets time pass. Default: time.Sleep.
 	Pass func(time.Duration)
 	// Within is how long the suite waits at most for what must come. Default: one minute.

@@ -37,3 +37,11 @@ func TestAPostCopyRecoversNotWithALibvirtThatCrashesThen(t *testing.T) {
 		}
 	}
 }
+
+func TestDisksMoveFromLibvirt8On(t *testing.T) {
+	for lib, want := range map[uint32]bool{7_010_000: false, 8_000_000: true, 9_000_000: true} {
+		if got := able(lib, 7_002_022); got.Has(hypervisor.CanMoveDisk) != want {
+			t.Errorf("with libvirt %s it can %v", version(uint64(lib)), got.Names())
+		}
+	}
+}

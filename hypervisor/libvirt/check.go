@@ -77,34 +77,11 @@ const probeName = "godwit-probe-"
 // present reports whether a host has a file, through libvirt: the host may be far
 // away. Where libvirt cannot tell, the file counts as there.
 func present(c *conn.Connect, file string) bool {
-	dir := path.Dir(file)
-	made := false
-	pool, err := c.LookupStoragePoolByTargetPath(dir)
-	if errors.Is(err, libvirt.ERR_NO_STORAGE_POOL) {
-		text, errXML := (&lx.StoragePool{Type: "dir", Name: probeName + rand.Text(),
-			Target: &lx.StoragePoolTarget{Path: dir}}).Marshal()
-		if errXML != nil {
-			return true
-		}
-		pool, err = c.StoragePoolCreateXML(text, 0)
-		switch {
-		case errors.Is(err, libvirt.ERR_OPERATION_FAILED): // others look into it just now
-			pool, err = c.LookupStoragePoolByTargetPath(dir)
-		case err != nil:
-			return conn.Classify(err) == hypervisor.Unsupported // a directory that is not there
-		default:
-			made = true
-		}
-	}
+	pool, done, err := poolOf(c, path.Dir(file))
 	if err != nil {
-		return true
+		return !errors.Is(err, errNoDirectory)
 	}
-	defer func() {
-		if made {
-			drop(pool)
-		}
-		_ = pool.Free() // last: afterwards it must not be used
-	}()
+	defer done()
 	vol, err := pool.LookupStorageVolByName(path.Base(file))
 	if errors.Is(err, libvirt.ERR_NO_STORAGE_VOL) {
 		if pool.Refresh(0) == nil {
@@ -115,6 +92,40 @@ func present(c *conn.Connect, file string) bool {
 		_ = vol.Free()
 	}
 	return !errors.Is(err, libvirt.ERR_NO_STORAGE_VOL)
+}
+
+// errNoDirectory says that libvirt makes no pool of a directory, because there is none.
+var errNoDirectory = errors.New("libvirtd cannot look into this directory")
+
+// poolOf returns the pool of a directory, made if there is none until done is called.
+func poolOf(c *conn.Connect, dir string) (pool *libvirt.StoragePool, done func(), err error) {
+	pool, err = c.LookupStoragePoolByTargetPath(dir)
+	made := false
+	if errors.Is(err, libvirt.ERR_NO_STORAGE_POOL) {
+		text, errXML := (&lx.StoragePool{Type: "dir", Name: probeName + rand.Text(),
+			Target: &lx.StoragePoolTarget{Path: dir}}).Marshal()
+		if errXML != nil {
+			return nil, nil, errXML
+		}
+		pool, err = c.StoragePoolCreateXML(text, 0)
+		switch {
+		case errors.Is(err, libvirt.ERR_OPERATION_FAILED): // others look into it just now
+			pool, err = c.LookupStoragePoolByTargetPath(dir)
+		case err != nil && conn.Classify(err) != hypervisor.Unsupported:
+			err = fmt.Errorf("%s: %w: %w", dir, errNoDirectory, err)
+		default:
+			made = err == nil
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return pool, func() {
+		if made {
+			drop(pool)
+		}
+		_ = pool.Free() // last: afterwards it must not be used
+	}, nil
 }
 
 // drop removes a pool, as soon as libvirt is at nothing with it that others have asked.

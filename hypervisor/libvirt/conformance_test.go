@@ -36,10 +36,9 @@ func newSuiteLab(t *testing.T, accel string) *conformance.Lab {
 	w := worldOf(t, libvirttest.Options{Name: accel}, accel, nil)
 	small := guest.Params{Fill: 8 << 20, WorkingSet: 1 << 20, Rate: 1 << 20, Random: true}
 	return &conformance.Lab{
-		Source: w.Host(hosta), Target: w.Host(hostb), Within: testutil.Limit(testutil.DefaultLimit),
-		Steps: 60,
-		VM:    func(id vmid) hypervisor.VM { return w.vm(id, small) },
-		Slow:  1 << 20,
+		Source: w.Host(hosta), Target: w.Host(hostb), Within: testutil.Limit(testutil.DefaultLimit), Steps: 60,
+		VM:   func(id vmid) hypervisor.VM { return w.vm(id, small) },
+		Slow: 1 << 20, Images: w.SharedDir(), ImagesStay: true,
 		BusyVM: func(id vmid) hypervisor.VM {
 			busy := small
 			busy.WorkingSet, busy.Rate = 4<<20, 200<<20

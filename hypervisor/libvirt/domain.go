@@ -74,6 +74,9 @@ func (d *domain) PutJob(durable bool, change func(*jobRecord)) error {
 
 // Remove forgets the domain. The caller holds the turn.
 func (d *domain) Remove() error {
+	if err := d.dropMove(); err != nil {
+		return err
+	}
 	if err := d.Node.Journal.Remove(d.ID); err != nil {
 		return backend.Errorf(hypervisor.Transient, "write the journal: %w", err)
 	}
@@ -104,7 +107,14 @@ func (d *domain) Find(ctx context.Context) (found, error) {
 	if f.Sight, err = d.See(ctx); err != nil {
 		return found{}, err
 	}
+	m := f.Moving()
+	if m != nil && f.Sight.Run.Alive() {
+		f.Sight.Copy = d.copySeen(m, f.Sight.XML)
+	}
 	f.State, f.VM = stateOf(f.Rec, f.Job, f.Sight.domainLook), d.vm(f.Sight)
+	if m.Active() { // libvirt shows the new image only when the guest is on it
+		f.VM = f.VM.AtPath(m.Disk, m.Image())
+	}
 	return f, nil
 }
 
@@ -151,6 +161,7 @@ func (d *domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
 	answer.Unresolved, answer.Job = f.Unresolved(), f.Sight.Mark.Job
 	if f.Rec != nil {
 		answer.DirtyRate, answer.Measured = f.Rec.DirtyRate, f.Rec.Measured
+		answer.Moving = f.Rec.Move.Told(d.copied(ctx, f))
 		if f.Rec.Job != "" {
 			answer.Job = f.Rec.Job
 		}

@@ -75,6 +75,7 @@ const (
 	Strand               = stepStrand
 	Stranded             = stageStranded
 	Succeeded            = callSucceeded
+	TidyMove             = stepTidyMove
 )
 
 var (

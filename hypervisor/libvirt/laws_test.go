@@ -319,7 +319,7 @@ func TestMode(t *testing.T) {
 // TestNames: every step and every run has a name of its own, and nothing else has.
 func TestNames(t *testing.T) {
 	seen := map[string]bool{}
-	for s := libvirt.Rest; s <= libvirt.Recovered; s++ {
+	for s := libvirt.Rest; s <= libvirt.TidyMove; s++ {
 		if name := s.String(); name == "invalid" || seen[name] {
 			t.Errorf("step %d is called %q", s, name)
 		}
@@ -331,7 +331,7 @@ func TestNames(t *testing.T) {
 		}
 		seen[r.String()] = true
 	}
-	if a, b := (libvirt.Recovered + 1).String(), (libvirt.ShuttingDown + 1).String(); a != "invalid" ||
+	if a, b := (libvirt.TidyMove + 1).String(), (libvirt.ShuttingDown + 1).String(); a != "invalid" ||
 		b != "invalid" {
 		t.Errorf("what is none is called %q and %q", a, b)
 	}

@@ -286,11 +286,21 @@ const (
 	stepLapse
 	// stepRecovered: what the target still lacked has come.
 	stepRecovered
+	// stepNoteReady: the copy of a disk that moves is complete. Note it.
+	stepNoteReady
+	// stepSwitchDisk: the guest is to go on with the copy of a disk.
+	stepSwitchDisk
+	// stepNoteSwitched: it has, or the VM will. Note it.
+	stepNoteSwitched
+	// stepFailMove: the disk stays where it is. Note it.
+	stepFailMove
+	// stepTidyMove: something of a move of a disk that has ended is left: remove it.
+	stepTidyMove
 )
 
 var steps = [...]string{"Rest", "Bury", "Force", "Reset", "Press", "Settled", "Send", "Abort", "GoOver",
 	"NoteStop", "NoteAbort", "Ask", "Move", "Keep", "Strand", "NoteArrival", "Arrive", "Lapse",
-	"Recovered"}
+	"Recovered", "NoteReady", "SwitchDisk", "NoteSwitched", "FailMove", "TidyMove"}
 
 // String returns the step's name.
 func (s nextStep) String() string {
@@ -302,6 +312,15 @@ func (s nextStep) String() string {
 
 // due says what the backend has to do of its own accord.
 func due(d *domainRecord, j *jobRecord, l domainLook, now time.Time) nextStep {
+	step := dueOfVM(d, j, l, now)
+	if step == stepRest && d != nil && d.Move != nil && !j.Sends() && !j.Receives() {
+		return dueOfMove(d.Move, l)
+	}
+	return step
+}
+
+// dueOfVM is what is due of the VM itself.
+func dueOfVM(d *domainRecord, j *jobRecord, l domainLook, now time.Time) nextStep {
 	switch {
 	case d == nil:
 		return stepRest

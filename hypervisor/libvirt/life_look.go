@@ -100,6 +100,8 @@ type domainLook struct {
 	Defined bool
 	// LibvirtCall is what has become of the call that asked libvirt to migrate.
 	Call libvirtCall
+	// Copy is what is seen of the copy of a disk that moves.
+	Copy diskCopy
 	// Rebooted: the guest has booted anew since it was asked to.
 	Rebooted bool
 	// Early: our process, or libvirtd, has just begun. What the process before us has

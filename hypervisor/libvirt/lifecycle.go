@@ -34,6 +34,9 @@ func command(ctx context.Context, of *domain, c hypervisor.Command) error {
 			return err
 		}
 	}
+	if m := f.Moving(); m.Active() && backend.ChangesDisks(c) {
+		return m.Conflict()
+	}
 	defer d.Kick()
 	return backend.Do(ctx, commands{d, move{of}}, f, f.State != hypervisor.Absent, c)
 }
@@ -66,6 +69,10 @@ func (d guest) Start(ctx context.Context, f found, vm hypervisor.VM) error {
 			return err
 		}
 	}
+	f, err := d.chooseDisk(ctx, f, vm)
+	if err != nil {
+		return err
+	}
 	if err := d.Node.Reserve(ctx, vm); err != nil {
 		return err
 	}
@@ -75,9 +82,9 @@ func (d guest) Start(ctx context.Context, f found, vm hypervisor.VM) error {
 		}
 	}
 	before := f.Rec
-	err := d.Put(true, func(r *domainRecord) {
+	err = d.Put(true, func(r *domainRecord) {
 		if f.State == hypervisor.Absent { // whatever was here is no more
-			*r = domainRecord{Name: d.Name}
+			*r = domainRecord{Name: d.Name, Move: r.Move}
 		}
 		r.VM, r.Ran, r.Doing, r.By = vm, true, hypervisor.Starting, time.Time{}
 	})

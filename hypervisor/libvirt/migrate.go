@@ -90,6 +90,9 @@ func (d move) wanted(out hypervisor.Outgoing) (targetAddress, error) {
 // docs/about/removed-features.rst (compress, which is libvirt's compression "mt").
 func able(libvirt, qemu uint32) hypervisor.Abilities {
 	all := abilities
+	if libvirt >= copySynchronous {
+		all |= hypervisor.CanMoveDisk
+	}
 	if libvirt >= 11_002_000 && libvirt < 11_004_000 {
 		all &^= hypervisor.CanRecover
 	}
@@ -121,6 +124,8 @@ func movable(f found) error {
 	switch {
 	case f.State == hypervisor.Absent:
 		return backend.Errorf(hypervisor.NotFound, "no such VM")
+	case f.Moving().Active():
+		return f.Moving().Conflict()
 	case f.Sight.Sends, f.Job != nil && f.Job.Stage.Live(), f.Unresolved():
 		return f.Conflict()
 	case f.State == hypervisor.Shutoff && !f.Sight.Defined:

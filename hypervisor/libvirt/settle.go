@@ -111,6 +111,12 @@ func (d *domain) wait(ctx context.Context, f found) time.Duration {
 			sooner(left)
 		}
 	}
+	if m := rec.Move; m != nil && !m.Tidied && f.Sight.Run.Alive() { // libvirt tells, but not all of it
+		sooner(again)
+		if m.Phase != moveCopying && m.Phase != moveReady {
+			sooner(often)
+		}
+	}
 	switch {
 	case job.Sends() && f.Sight.Call == calling && !job.Cancelled:
 		sooner(again) // its return is told
@@ -143,6 +149,8 @@ func (d *domain) do(ctx context.Context, step nextStep, f found) error {
 		return d.Press(ctx)
 	case stepSettled:
 		return d.Settled()
+	case stepNoteReady, stepSwitchDisk, stepNoteSwitched, stepFailMove, stepTidyMove:
+		return d.moveDisk(ctx, step, f)
 	}
 	return d.move(ctx, step, f.Sight)
 }

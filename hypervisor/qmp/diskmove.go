@@ -13,9 +13,7 @@ package qmp
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,39 +23,6 @@ import (
 	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
-
-// Conflict refuses what cannot be done while a disk moves.
-func (m *diskMove) Conflict() error {
-	return qemu.Refuse(hypervisor.Conflict, "its disk %s is on its way to %s", m.Disk, m.To)
-}
-
-// moving is what is told of a move; nil is none.
-func moving(m *diskMove, j qemu.Job) *hypervisor.DiskMove {
-	if m == nil {
-		return nil
-	}
-	told := &hypervisor.DiskMove{Disk: m.Disk, From: m.From, To: m.To, Phase: hypervisor.DiskCopying,
-		Copied: hypervisor.Bytes(j.Current), Total: hypervisor.Bytes(j.Total), Error: m.Error}
-	switch m.Phase {
-	case moveReady:
-		told.Phase = hypervisor.DiskReady
-	case moveSwitching, moveSwitched:
-		told.Phase = hypervisor.DiskSwitched
-	case moveFailed:
-		told.Phase = hypervisor.DiskFailed
-	}
-	return told
-}
-
-// changesDisks reports whether a command is not for a VM one of whose disks moves.
-func changesDisks(c hypervisor.Command) bool {
-	switch c.(type) {
-	case hypervisor.Resize, hypervisor.AttachDisk, hypervisor.DetachDisk, hypervisor.Snapshot,
-		hypervisor.DeleteSnapshot, hypervisor.RevertSnapshot:
-		return true
-	}
-	return false
-}
 
 // MoveDisk begins to copy a disk to a file that it makes.
 func (d guest) MoveDisk(ctx context.Context, p found, c hypervisor.MoveDisk) error {
@@ -79,7 +44,7 @@ func (d guest) MoveDisk(ctx context.Context, p found, c hypervisor.MoveDisk) err
 	if err := d.putMove(m); err != nil {
 		return err
 	}
-	if err = d.makeCopy(ctx, p.VM, disk, c.To); err == nil {
+	if err = d.makeCopy(ctx, p.VM, disk, &m); err == nil {
 		m.Phase = moveCopying
 		if err = d.putMove(m); err == nil {
 			err = p.VM.CopyDisk(ctx, p.Rec.VM, i, c.To)
@@ -88,7 +53,7 @@ func (d guest) MoveDisk(ctx context.Context, p found, c hypervisor.MoveDisk) err
 	if err == nil || qemu.Classify(err) == hypervisor.Unknown {
 		return err // what has come of it is seen at the next look
 	}
-	return errors.Join(err, d.unmake(c.Disk, c.To), d.Put(true, func(r *domainRecord) { r.Move = nil }))
+	return errors.Join(err, d.unmake(&m), d.Put(true, func(r *domainRecord) { r.Move = nil }))
 }
 
 // mayMove refuses to copy what cannot be copied, or not now.
@@ -113,7 +78,7 @@ func (d guest) mayMove(ctx context.Context, p found, disk hypervisor.Disk, to st
 		return err
 	}
 	if _, err := os.Lstat(to); err == nil {
-		return qemu.Refuse(hypervisor.Conflict, "%s is there already: move it away, or choose another path", to)
+		return (&diskMove{To: to}).Taken()
 	}
 	names, err := p.VM.SnapshotsOf(ctx, disk.Name)
 	if err != nil {
@@ -145,18 +110,13 @@ func (d *domain) putMove(m diskMove) error {
 	return d.Put(true, func(r *domainRecord) { r.Move = &m })
 }
 
-// claim is the name under which a copy is made, and which it keeps besides its path until the move has
-// ended. Only this host makes a file of that name: what is at the path is ours as long as it is the same
-// file. Storage may be shared, and another host may have moved the disk there since.
-func (d *domain) claim(disk, to string) string {
-	h := sha256.Sum256([]byte(string(d.Node.Name) + "\x00" + string(d.ID) + "\x00" + disk))
-	return fmt.Sprintf("%s.%x%s", to, h[:6], unfinished)
-}
+// claim is the name under which the copy of a move is made.
+func (d *domain) claim(m *diskMove) string { return m.Claim(d.Node.Name, d.ID) }
 
 // makeCopy makes an empty image as large as a disk, and links it to its path, where nothing is
 // overwritten. Dying in between leaves a file that unmake knows for ours.
-func (d guest) makeCopy(ctx context.Context, vm *qemu.Instance, disk hypervisor.Disk, to string) error {
-	made, err := d.claim(disk.Name, to), error(nil)
+func (d guest) makeCopy(ctx context.Context, vm *qemu.Instance, disk hypervisor.Disk, m *diskMove) error {
+	made, err := d.claim(m), error(nil)
 	if disk.Size, err = vm.DiskSize(ctx, disk.Name); err != nil {
 		return err
 	}
@@ -175,27 +135,11 @@ func (d guest) makeCopy(ctx context.Context, vm *qemu.Instance, disk hypervisor.
 	if err := d.Node.QEMU.CreateImage(ctx, disk, made); err != nil {
 		return err
 	}
-	switch err := os.Link(made, to); {
-	case errors.Is(err, fs.ErrExist):
-		return qemu.Refuse(hypervisor.Conflict, "%s is there already: move it away, or choose another path", to)
-	case err != nil:
-		return qemu.Refuse(hypervisor.Unsupported, "disk %s: %w", disk.Name, err)
-	}
-	return nil
+	return m.Publish(made)
 }
 
 // unmake removes the file of a copy that is not to be, if it is ours.
-func (d *domain) unmake(disk, to string) error {
-	made := d.claim(disk, to)
-	claimed, none := os.Lstat(made)
-	there, missing := os.Lstat(to)
-	if none == nil && missing == nil && os.SameFile(claimed, there) {
-		if err := remove(to); err != nil {
-			return err
-		}
-	}
-	return remove(made)
-}
+func (d *domain) unmake(m *diskMove) error { return m.Unmake(d.claim(m)) }
 
 // dropMove removes what a move has left of files, when its VM is forgotten. A copy that may be the
 // VM's disk stays.
@@ -206,18 +150,10 @@ func (d *domain) dropMove() error {
 	}
 	switch m := rec.Move; m.Phase {
 	case moveMaking, moveCopying, moveFailed:
-		return d.unmake(m.Disk, m.To)
+		return d.unmake(m)
 	default:
-		return remove(d.claim(m.Disk, m.To))
+		return backend.RemoveFile(d.claim(m))
 	}
-}
-
-// remove removes a file that may have been removed before.
-func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return qemu.Refuse(hypervisor.Transient, "%w", err)
-	}
-	return nil
 }
 
 // moveOn does what is due of a disk that moves. The caller holds the turn.
@@ -261,7 +197,7 @@ func flush(path string) error {
 // failMove notes that the VM stays with the image that it had.
 func (d *domain) failMove(m diskMove, why string) error {
 	if m.Phase == moveMaking { // QEMU does not know of it
-		if err := d.unmake(m.Disk, m.To); err != nil {
+		if err := d.unmake(&m); err != nil {
 			return err
 		}
 		m.Tidied = true
@@ -289,7 +225,7 @@ func (d *domain) tidyMove(ctx context.Context, vm *qemu.Instance) error {
 		}
 	}
 	if m.Phase == moveFailed {
-		if err := d.unmake(m.Disk, m.To); err != nil {
+		if err := d.unmake(&m); err != nil {
 			return err
 		}
 	}
@@ -388,12 +324,12 @@ func (d guest) EndDiskMove(ctx context.Context, p found, c hypervisor.EndDiskMov
 		disk.Path = m.From
 		old := d.Node.QEMU.DiskPath(d.ID, disk)
 		if is, err := os.Lstat(old); err == nil && is.Mode().IsRegular() {
-			if err := remove(old); err != nil {
+			if err := backend.RemoveFile(old); err != nil {
 				return err
 			}
 		}
 	}
-	if err := remove(d.claim(m.Disk, m.To)); err != nil {
+	if err := backend.RemoveFile(d.claim(m)); err != nil {
 		return err
 	}
 	return d.Put(true, func(r *domainRecord) { r.Move = nil })

@@ -31,7 +31,7 @@ func command(ctx context.Context, of *domain, c hypervisor.Command) error {
 			return err
 		}
 	}
-	if m := d.Record(); m != nil && changesDisks(c) && m.Move.Active() {
+	if m := d.Record(); m != nil && backend.ChangesDisks(c) && m.Move.Active() {
 		return m.Move.Conflict()
 	}
 	defer d.Kick()

@@ -41,32 +41,17 @@ type domainRecord struct {
 }
 
 // A diskMove is what is kept of a disk that goes to another image of this host.
-type diskMove struct {
-	Disk, From, To string // the paths; From is empty for a local disk
-	Phase          movePhase
-	Error          string `json:",omitempty"`
-	// Tidied: nothing of the copying is left in QEMU, nor, of a move that failed, the copy.
-	Tidied bool `json:",omitempty"`
-	// Over: nothing is to be kept of it when it is tidied.
-	Over bool `json:",omitempty"`
-}
+type diskMove = backend.DiskMove
 
-// A movePhase is how far the move of a disk has come. Which image holds the disk follows from it at any
-// moment: From until moveSwitching, and To from then on.
-type movePhase string
-
-// The phases, in order. From moveReady to the switch every write goes to both images.
+// The phases of such a move.
 const (
-	moveMaking    movePhase = "making"    // the file To is being made
-	moveCopying   movePhase = "copying"   // it is ours
-	moveReady     movePhase = "ready"     // it is complete
-	moveSwitching movePhase = "switching" // the guest may be on it
-	moveSwitched  movePhase = "switched"  // it is
-	moveFailed    movePhase = "failed"
+	moveMaking    = backend.MoveMaking
+	moveCopying   = backend.MoveCopying
+	moveReady     = backend.MoveReady
+	moveSwitching = backend.MoveSwitching
+	moveSwitched  = backend.MoveSwitched
+	moveFailed    = backend.MoveFailed
 )
-
-// Active reports whether the move keeps the VM from migrating and its disks from being changed.
-func (m *diskMove) Active() bool { return m != nil && (m.Phase != moveFailed || !m.Tidied) }
 
 // A stage is how far a job has come on this host, as far as only the journal can
 // tell. The rest is what the hypervisor process says.

@@ -1,0 +1,71 @@
+package libvirt
+
+// This file says what is due of a disk that goes to another image of its host.
+
+// A diskCopy is what libvirt shows of the copy of a disk that moves.
+type diskCopy uint8
+
+// What is seen of a copy.
+const (
+	// copyNone: the disk has the image that it had, and is not copied to the new one.
+	copyNone diskCopy = iota
+	// copyRuns: it is copied.
+	copyRuns
+	// copyReady: both images hold the same.
+	copyReady
+	// copyEnds: libvirt lets the guest go over to it, or gives it up.
+	copyEnds
+	// copyTaken: the disk has the new image.
+	copyTaken
+	// copyGone: the domain has no such disk.
+	copyGone
+)
+
+// dueOfMove says what is due of a disk that moves. What the domain has libvirt shows; of one that rests
+// only the journal knows. The image From holds the disk until moveSwitching, and To from then on.
+func dueOfMove(m *diskMove, l domainLook) nextStep {
+	switch {
+	case m.Tidied, l.Run == runGone:
+		return stepRest
+	case l.Run.Rests():
+		return dueOfResting(m)
+	case m.Phase == moveSwitched:
+		return stepTidyMove
+	case l.Copy == copyTaken: // also one that another client has let the guest go over to
+		return stepNoteSwitched
+	case m.Phase == moveFailed:
+		return stepTidyMove
+	case m.Phase == moveMaking: // we died
+		return stepFailMove
+	}
+	return dueOfCopy(m.Phase, l.Copy)
+}
+
+// dueOfResting: the copying has ended with the process, and to both images of a complete copy the same was
+// written.
+func dueOfResting(m *diskMove) nextStep {
+	switch m.Phase {
+	case moveMaking, moveCopying:
+		return stepFailMove
+	case moveSwitching:
+		return stepNoteSwitched
+	case moveReady: // its start chooses
+		return stepRest
+	}
+	return stepTidyMove
+}
+
+// dueOfCopy is what is due while libvirt copies, or should.
+func dueOfCopy(p movePhase, c diskCopy) nextStep {
+	switch {
+	case c == copyGone && p == moveSwitching: // it was unplugged after the switch
+		return stepNoteSwitched
+	case c == copyNone, c == copyGone:
+		return stepFailMove
+	case c == copyReady && p == moveCopying:
+		return stepNoteReady
+	case c == copyReady && p == moveSwitching:
+		return stepSwitchDisk
+	}
+	return stepRest
+}

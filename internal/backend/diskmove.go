@@ -1,0 +1,130 @@
+package backend
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// A DiskMove is what is kept of a disk that goes to another image of this host.
+type DiskMove struct {
+	Disk, From, To string // the paths; From is empty for a local disk
+	Phase          MovePhase
+	Error          string `json:",omitempty"`
+	// Tidied: nothing of the copying is left in the hypervisor, nor, of a move that failed, the copy.
+	Tidied bool `json:",omitempty"`
+	// Over: nothing is to be kept of it when it is tidied.
+	Over bool `json:",omitempty"`
+}
+
+// A MovePhase is how far the move of a disk has come. Which image holds the disk follows from it at any
+// moment: From until MoveSwitching, and To from then on.
+type MovePhase string
+
+// The phases, in order. From MoveReady to the switch every write goes to both images.
+const (
+	MoveMaking    MovePhase = "making"    // the file To is being made
+	MoveCopying   MovePhase = "copying"   // it is ours
+	MoveReady     MovePhase = "ready"     // it is complete
+	MoveSwitching MovePhase = "switching" // the guest may be on it
+	MoveSwitched  MovePhase = "switched"  // it is
+	MoveFailed    MovePhase = "failed"
+)
+
+// Active reports whether the move keeps the VM from migrating and its disks from being changed.
+func (m *DiskMove) Active() bool { return m != nil && (m.Phase != MoveFailed || !m.Tidied) }
+
+// Switched reports whether the image To holds the disk.
+func (m *DiskMove) Switched() bool { return m.Phase == MoveSwitching || m.Phase == MoveSwitched }
+
+// Image returns the path of the image that holds the disk.
+func (m *DiskMove) Image() string {
+	if m.Switched() {
+		return m.To
+	}
+	return m.From
+}
+
+// Conflict refuses what cannot be done while a disk moves.
+func (m *DiskMove) Conflict() error {
+	return Errorf(hypervisor.Conflict, "its disk %s is on its way to %s", m.Disk, m.To)
+}
+
+// Told is what is told of a move of which so much is copied; nil is none.
+func (m *DiskMove) Told(copied, total hypervisor.Bytes) *hypervisor.DiskMove {
+	if m == nil {
+		return nil
+	}
+	told := &hypervisor.DiskMove{Disk: m.Disk, From: m.From, To: m.To, Phase: hypervisor.DiskCopying,
+		Copied: copied, Total: total, Error: m.Error}
+	switch m.Phase {
+	case MoveReady:
+		told.Phase = hypervisor.DiskReady
+	case MoveSwitching, MoveSwitched:
+		told.Phase = hypervisor.DiskSwitched
+	case MoveFailed:
+		told.Phase = hypervisor.DiskFailed
+	}
+	return told
+}
+
+// ChangesDisks reports whether a command is not for a VM one of whose disks moves.
+func ChangesDisks(c hypervisor.Command) bool {
+	switch c.(type) {
+	case hypervisor.Resize, hypervisor.AttachDisk, hypervisor.DetachDisk, hypervisor.Snapshot,
+		hypervisor.DeleteSnapshot, hypervisor.RevertSnapshot:
+		return true
+	}
+	return false
+}
+
+// claimed ends the name of an image that is being copied to. No disk has such a name.
+const claimed = ".new"
+
+// Claim is the name under which a copy is made, and which it keeps besides its path until the move has
+// ended. Only this host makes a file of that name: what is at the path is ours as long as it is the same
+// file. Storage may be shared, and another host may have moved the disk there since.
+func (m *DiskMove) Claim(host hypervisor.HostName, vm hypervisor.VMID) string {
+	h := sha256.Sum256([]byte(string(host) + "\x00" + string(vm) + "\x00" + m.Disk))
+	return fmt.Sprintf("%s.%x%s", m.To, h[:6], claimed)
+}
+
+// Publish gives a copy that is made its path, where nothing is overwritten.
+func (m *DiskMove) Publish(claim string) error {
+	switch err := os.Link(claim, m.To); {
+	case errors.Is(err, fs.ErrExist):
+		return m.Taken()
+	case err != nil:
+		return Errorf(hypervisor.Unsupported, "disk %s: %w", m.Disk, err)
+	}
+	return nil
+}
+
+// Taken refuses a path at which there is something.
+func (m *DiskMove) Taken() error {
+	return Errorf(hypervisor.Conflict, "%s is there already: move it away, or choose another path", m.To)
+}
+
+// Unmake removes the file of a copy that is not to be, if it is the one that was claimed.
+func (m *DiskMove) Unmake(claim string) error {
+	made, none := os.Lstat(claim)
+	there, missing := os.Lstat(m.To)
+	if none == nil && missing == nil && os.SameFile(made, there) {
+		if err := RemoveFile(m.To); err != nil {
+			return err
+		}
+	}
+	return RemoveFile(claim)
+}
+
+// RemoveFile removes a file that may have been removed before.
+func RemoveFile(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Errorf(hypervisor.Transient, "%w", err)
+	}
+	return nil
+}
