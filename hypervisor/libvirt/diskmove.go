@@ -19,7 +19,6 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"libvirt.org/go/libvirt"
 	lx "libvirt.org/go/libvirtxml"
@@ -35,7 +34,7 @@ import (
 const copySynchronous = 8_000_000
 
 // Moving returns the move of a disk of the domain; nil is none.
-func (f found) Moving() *diskMove {
+func (f found) Moving() *backend.DiskMove {
 	if f.Rec == nil {
 		return nil
 	}
@@ -49,12 +48,9 @@ func (d guest) MoveDisk(ctx context.Context, f found, c hypervisor.MoveDisk) err
 		return backend.Errorf(hypervisor.NotFound, "it has no disk %q", c.Disk)
 	}
 	if m := f.Moving(); m.Active() {
-		if m.Disk == c.Disk && m.To == c.To && m.Phase != moveFailed {
-			return nil
-		}
-		return m.Conflict()
+		return m.Asked(c)
 	}
-	m := diskMove{Disk: c.Disk, From: disk.Path, To: c.To, Phase: moveMaking}
+	m := backend.DiskMove{Disk: c.Disk, From: disk.Path, To: c.To, Phase: backend.MoveMaking}
 	image, err := d.mayMove(ctx, f, disk, &m)
 	if err != nil {
 		return err
@@ -68,7 +64,7 @@ func (d guest) MoveDisk(ctx context.Context, f found, c hypervisor.MoveDisk) err
 		return errors.Join(err, d.unmake(&m), d.Put(true, func(r *domainRecord) { r.Move = nil }))
 	}
 	next := m
-	next.Phase = moveCopying
+	next.Phase = backend.MoveCopying
 	if err := d.putMove(next); err != nil {
 		return err
 	}
@@ -81,17 +77,15 @@ func (d guest) MoveDisk(ctx context.Context, f found, c hypervisor.MoveDisk) err
 }
 
 // mayMove refuses to copy what cannot be copied, or not now.
-func (d guest) mayMove(ctx context.Context, f found, disk hypervisor.Disk, m *diskMove) (imageSize, error) {
+func (d guest) mayMove(ctx context.Context, f found, disk hypervisor.Disk, m *backend.DiskMove) (imageSize, error) {
 	none := imageSize{}
 	if err := need(d.Node.able(), hypervisor.CanMoveDisk); err != nil {
 		return none, err
 	}
+	if err := backend.MayMove(disk, m.To); err != nil {
+		return none, err
+	}
 	switch {
-	case !filepath.IsAbs(m.To) || filepath.Clean(m.To) != m.To:
-		return none, backend.Errorf(hypervisor.Invalid, "%q is no absolute path of a file", m.To)
-	case disk.ReadOnly:
-		return none, backend.Errorf(hypervisor.Invalid, "disk %s is read only: attach a copy of it instead",
-			disk.Name)
 	case f.Sight.Sends, f.Job != nil && f.Job.Stage.Live(),
 		f.State != hypervisor.Running && f.State != hypervisor.Paused:
 		return none, f.Conflict()
@@ -133,27 +127,20 @@ func (d guest) copyable(ctx context.Context, f found, disk, to string) (imageSiz
 	if err != nil {
 		return imageSize{}, err
 	}
-	var free syscall.Statfs_t
-	if syscall.Statfs(filepath.Dir(to), &free) == nil {
-		takes := hypervisor.Bytes(info.Allocation)
-		if left := hypervisor.Bytes(free.Bavail) * hypervisor.Bytes(free.Bsize); left < takes {
-			return imageSize{}, backend.Errorf(hypervisor.NoRoom, "disk %s takes %v, and %s has %v left", disk,
-				takes, filepath.Dir(to), left)
-		}
-	}
-	return imageSize{dev, hypervisor.Bytes(info.Capacity)}, nil
+	return imageSize{dev, hypervisor.Bytes(info.Capacity)},
+		backend.RoomFor("disk "+disk, hypervisor.Bytes(info.Allocation), to)
 }
 
 // putMove notes how far a move is.
-func (d *domain) putMove(m diskMove) error {
+func (d *domain) putMove(m backend.DiskMove) error {
 	return d.Put(true, func(r *domainRecord) { r.Move = &m })
 }
 
 // makeCopy has libvirt make an empty image as large as a disk, and links it to its path here, where nothing
 // is overwritten. That works only where libvirtd and this process have the same directory. Dying in between
 // leaves a file that unmake knows for ours.
-func (d guest) makeCopy(ctx context.Context, disk hypervisor.Disk, m *diskMove) error {
-	claim := m.Claim(d.Node.Name, d.ID)
+func (d guest) makeCopy(ctx context.Context, disk hypervisor.Disk, m *backend.DiskMove) error {
+	claim := d.claim(m)
 	text, err := (&lx.StorageVolume{Name: path.Base(claim),
 		Capacity:   &lx.StorageVolumeSize{Unit: "bytes", Value: uint64(disk.Size)},
 		Allocation: &lx.StorageVolumeSize{Value: 0},
@@ -255,7 +242,7 @@ func (d *domain) endCopy(ctx context.Context, xml, disk string, flags libvirt.Do
 }
 
 // copySeen is what libvirt shows of the copy of a disk that moves.
-func (d *domain) copySeen(m *diskMove, xml string) diskCopy {
+func (d *domain) copySeen(m *backend.DiskMove, xml string) diskCopy {
 	c, err := domxml.CopyOf(xml, m.Disk)
 	switch {
 	case err != nil:
@@ -275,7 +262,7 @@ func (d *domain) copySeen(m *diskMove, xml string) diskCopy {
 // copied returns how much of a disk is copied; zero where libvirt does not tell.
 func (d *domain) copied(ctx context.Context, f found) (done, total hypervisor.Bytes) {
 	m := f.Moving()
-	if m == nil || m.Phase != moveCopying && m.Phase != moveReady || !f.Sight.Run.Alive() {
+	if m == nil || m.Phase != backend.MoveCopying && m.Phase != backend.MoveReady || !f.Sight.Run.Alive() {
 		return 0, 0
 	}
 	dev, err := domxml.Target(f.Sight.XML, m.Disk)
@@ -296,8 +283,11 @@ func (d *domain) copied(ctx context.Context, f found) (done, total hypervisor.By
 	return hypervisor.Bytes(info.Cur), hypervisor.Bytes(info.End)
 }
 
+// claim is the name under which the copy of a move is made.
+func (d *domain) claim(m *backend.DiskMove) string { return m.Claim(d.Node.Name, d.ID) }
+
 // unmake removes the file of a copy that is not to be, if it is ours.
-func (d *domain) unmake(m *diskMove) error { return m.Unmake(m.Claim(d.Node.Name, d.ID)) }
+func (d *domain) unmake(m *backend.DiskMove) error { return m.Unmake(d.claim(m)) }
 
 // dropMove removes what a move has left of files, when its VM is forgotten. A copy that may be the
 // VM's disk stays.
@@ -306,12 +296,7 @@ func (d *domain) dropMove() error {
 	if rec == nil || rec.Move == nil {
 		return nil
 	}
-	switch m := rec.Move; m.Phase {
-	case moveMaking, moveCopying, moveFailed:
-		return d.unmake(m)
-	default:
-		return backend.RemoveFile(m.Claim(d.Node.Name, d.ID))
-	}
+	return rec.Move.Drop(d.claim(rec.Move))
 }
 
 // moveDisk does what is due of a disk that moves. The caller holds the turn.
@@ -319,10 +304,12 @@ func (d *domain) moveDisk(ctx context.Context, step nextStep, f found) error {
 	m := *f.Moving()
 	switch step {
 	case stepNoteReady:
-		if err := flush(m.To); err != nil {
+		// QEMU has flushed it before it said that the copy is complete: one that only QEMU may read is flushed.
+		// Source: QEMU 7.2 block/mirror.c (mirror_run).
+		if err := backend.FlushFile(m.To); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return d.failMove(m, err.Error())
 		}
-		m.Phase = moveReady
+		m.Phase = backend.MoveReady
 		return d.putMove(m)
 	case stepSwitchDisk:
 		if err := d.define(ctx, f, &m); err != nil {
@@ -336,7 +323,7 @@ func (d *domain) moveDisk(ctx context.Context, step nextStep, f found) error {
 		switch {
 		case f.Sight.Run.Rests():
 			why = "the VM stopped before the copy was complete"
-		case m.Phase == moveMaking:
+		case m.Phase == backend.MoveMaking:
 			why = "the copying was cut off"
 		}
 		return d.failMove(m, why)
@@ -344,34 +331,20 @@ func (d *domain) moveDisk(ctx context.Context, step nextStep, f found) error {
 	return d.tidyMove(ctx, f)
 }
 
-// flush writes what is cached of a file. QEMU did so before it said that the copy is complete: one
-// that only QEMU may read is flushed.
-// Source: QEMU 7.2 block/mirror.c (mirror_run).
-func flush(file string) error {
-	f, err := os.Open(file)
-	if errors.Is(err, fs.ErrPermission) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
 // switched notes that the VM has the new image.
-func (d *domain) switched(m diskMove) error {
-	m.Phase, m.Error, m.Over = moveSwitched, "", false
+func (d *domain) switched(m backend.DiskMove) error {
+	m.Phase, m.Error, m.Over = backend.MoveSwitched, "", false
 	return d.Put(true, func(r *domainRecord) { r.VM, r.Move = r.VM.AtPath(m.Disk, m.To), &m })
 }
 
 // failMove notes that the VM stays with the image that it had.
-func (d *domain) failMove(m diskMove, why string) error {
-	m.Phase, m.Error = moveFailed, why
+func (d *domain) failMove(m backend.DiskMove, why string) error {
+	m.Phase, m.Error = backend.MoveFailed, why
 	return d.Put(true, func(r *domainRecord) { r.VM, r.Move = r.VM.AtPath(m.Disk, m.From), &m })
 }
 
 // define gives the definition the image that holds a disk.
-func (d *domain) define(ctx context.Context, f found, m *diskMove) error {
+func (d *domain) define(ctx context.Context, f found, m *backend.DiskMove) error {
 	disk, has := diskOf(f.VM, m.Disk)
 	if !has || !f.Sight.Defined {
 		return nil
@@ -416,7 +389,7 @@ func (d *domain) tidyMove(ctx context.Context, f found) error {
 	if err := d.define(ctx, f, &m); err != nil {
 		return err
 	}
-	if m.Phase == moveFailed {
+	if m.Phase == backend.MoveFailed {
 		if err := d.unmake(&m); err != nil {
 			return err
 		}
@@ -428,7 +401,7 @@ func (d *domain) tidyMove(ctx context.Context, f found) error {
 	}
 	m.Tidied = true
 	return d.Put(true, func(r *domainRecord) {
-		if r.Move = &m; m.Over && m.Phase == moveFailed {
+		if r.Move = &m; m.Over && m.Phase == backend.MoveFailed {
 			r.Move = nil
 		}
 	})
@@ -460,10 +433,9 @@ func (d guest) chooseDisk(ctx context.Context, f found, vm hypervisor.VM) (found
 	switch old := disk.Path == m.From; {
 	case !has || !old && disk.Path != m.To: // it was changed elsewhere since
 		err = errors.Join(d.dropMove(), d.Put(true, func(r *domainRecord) { r.Move = nil }))
-	case m.Phase == moveSwitched && old:
-		return f, backend.Errorf(hypervisor.Conflict, "its disk %s was moved to %s, and %q is older", m.Disk, m.To,
-			m.From)
-	case m.Phase != moveReady:
+	case m.Phase == backend.MoveSwitched && old:
+		return f, m.Older()
+	case m.Phase != backend.MoveReady:
 		return f, nil
 	case old:
 		err = d.failMove(m, "the VM was started from the image that it had")
@@ -485,32 +457,27 @@ func (d guest) chooseDisk(ctx context.Context, f found, vm hypervisor.VM) (found
 // SwitchDisk lets the VM go on with the copy. That it does is noted first.
 func (d guest) SwitchDisk(_ context.Context, f found, disk string) error {
 	m := f.Moving()
-	switch {
-	case m == nil || m.Disk != disk:
-		return backend.Errorf(hypervisor.Conflict, "its disk %q does not move", disk)
-	case m.Switched():
-		return nil
-	case m.Phase != moveReady:
-		return backend.Errorf(hypervisor.Conflict, "the copy of disk %s is not complete: %s %s", disk, m.Phase, m.Error)
-	case !f.Sight.Run.Alive():
+	if err := m.MaySwitch(disk); err != nil || m.Switched() {
+		return err
+	}
+	if !f.Sight.Run.Alive() {
 		return d.switched(*m)
 	}
 	next := *m
-	next.Phase = moveSwitching
+	next.Phase = backend.MoveSwitching
 	return d.Put(true, func(r *domainRecord) { r.VM, r.Move = r.VM.AtPath(m.Disk, m.To), &next })
 }
 
 // EndDiskMove ends a move, and removes the image that the VM does not have.
 func (d guest) EndDiskMove(ctx context.Context, f found, c hypervisor.EndDiskMove) error {
 	m := f.Moving()
-	switch {
-	case m == nil:
+	if m == nil {
 		return nil
-	case m.Disk != c.Disk:
-		return m.Conflict()
-	case c.On != m.Image():
-		return backend.Errorf(hypervisor.Conflict, "its disk %s does not go on with %q: its move is %s", c.Disk, c.On,
-			m.Phase)
+	}
+	if err := m.MayEnd(c); err != nil {
+		return err
+	}
+	switch {
 	case !m.Switched() && m.Tidied:
 		return d.Put(true, func(r *domainRecord) { r.Move = nil })
 	case !m.Switched():
@@ -518,7 +485,7 @@ func (d guest) EndDiskMove(ctx context.Context, f found, c hypervisor.EndDiskMov
 		next.Over = true
 		return d.failMove(next, "it was cancelled")
 	case !m.Tidied:
-		return backend.Errorf(hypervisor.Transient, "its guest is going over to %s", m.To)
+		return m.GoesOver()
 	}
 	if disk, has := diskOf(f.VM, c.Disk); has && !c.Keep {
 		disk.Path = m.From
@@ -526,7 +493,7 @@ func (d guest) EndDiskMove(ctx context.Context, f found, c hypervisor.EndDiskMov
 			return err
 		}
 	}
-	if err := backend.RemoveFile(m.Claim(d.Node.Name, d.ID)); err != nil {
+	if err := backend.RemoveFile(d.claim(m)); err != nil {
 		return err
 	}
 	return d.Put(true, func(r *domainRecord) { r.Move = nil })

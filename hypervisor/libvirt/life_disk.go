@@ -1,5 +1,7 @@
 package libvirt
 
+import "github.com/godwit-vm/godwit/internal/backend"
+
 // This file says what is due of a disk that goes to another image of its host.
 
 // A diskCopy is what libvirt shows of the copy of a disk that moves.
@@ -22,20 +24,20 @@ const (
 )
 
 // dueOfMove says what is due of a disk that moves. What the domain has libvirt shows; of one that rests
-// only the journal knows. The image From holds the disk until moveSwitching, and To from then on.
-func dueOfMove(m *diskMove, l domainLook) nextStep {
+// only the journal knows. The image From holds the disk until MoveSwitching, and To from then on.
+func dueOfMove(m *backend.DiskMove, l domainLook) nextStep {
 	switch {
 	case m.Tidied, l.Run == runGone:
 		return stepRest
 	case l.Run.Rests():
 		return dueOfResting(m)
-	case m.Phase == moveSwitched:
+	case m.Phase == backend.MoveSwitched:
 		return stepTidyMove
 	case l.Copy == copyTaken: // also one that another client has let the guest go over to
 		return stepNoteSwitched
-	case m.Phase == moveFailed:
+	case m.Phase == backend.MoveFailed:
 		return stepTidyMove
-	case m.Phase == moveMaking: // we died
+	case m.Phase == backend.MoveMaking: // we died
 		return stepFailMove
 	}
 	return dueOfCopy(m.Phase, l.Copy)
@@ -43,28 +45,28 @@ func dueOfMove(m *diskMove, l domainLook) nextStep {
 
 // dueOfResting: the copying has ended with the process, and to both images of a complete copy the same was
 // written.
-func dueOfResting(m *diskMove) nextStep {
+func dueOfResting(m *backend.DiskMove) nextStep {
 	switch m.Phase {
-	case moveMaking, moveCopying:
+	case backend.MoveMaking, backend.MoveCopying:
 		return stepFailMove
-	case moveSwitching:
+	case backend.MoveSwitching:
 		return stepNoteSwitched
-	case moveReady: // its start chooses
+	case backend.MoveReady: // its start chooses
 		return stepRest
 	}
 	return stepTidyMove
 }
 
 // dueOfCopy is what is due while libvirt copies, or should.
-func dueOfCopy(p movePhase, c diskCopy) nextStep {
+func dueOfCopy(p backend.MovePhase, c diskCopy) nextStep {
 	switch {
-	case c == copyGone && p == moveSwitching: // it was unplugged after the switch
+	case c == copyGone && p == backend.MoveSwitching: // it was unplugged after the switch
 		return stepNoteSwitched
 	case c == copyNone, c == copyGone:
 		return stepFailMove
-	case c == copyReady && p == moveCopying:
+	case c == copyReady && p == backend.MoveCopying:
 		return stepNoteReady
-	case c == copyReady && p == moveSwitching:
+	case c == copyReady && p == backend.MoveSwitching:
 		return stepSwitchDisk
 	}
 	return stepRest

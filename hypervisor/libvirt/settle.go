@@ -113,7 +113,7 @@ func (d *domain) wait(ctx context.Context, f found) time.Duration {
 	}
 	if m := rec.Move; m != nil && !m.Tidied && f.Sight.Run.Alive() { // libvirt tells, but not all of it
 		sooner(again)
-		if m.Phase != moveCopying && m.Phase != moveReady {
+		if m.Phase != backend.MoveCopying && m.Phase != backend.MoveReady {
 			sooner(often)
 		}
 	}

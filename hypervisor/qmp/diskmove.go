@@ -7,8 +7,8 @@ package qmp
 //	MoveDisk → making → copying → ready → SwitchDisk → switching → switched → EndDiskMove
 //
 // Each phase is in the journal before what it allows is done. QEMU copies with every write going to both
-// images before the guest is told that it is done. So from moveReady on both hold what the guest knows to
-// be written, until its QEMU, told so after moveSwitching was noted, writes to the copy alone. Dying at any
+// images before the guest is told that it is done. So from MoveReady on both hold what the guest knows to
+// be written, until its QEMU, told so after MoveSwitching was noted, writes to the copy alone. Dying at any
 // instruction leaves one image that is whole, and the phase says which.
 
 import (
@@ -16,7 +16,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"syscall"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -32,20 +31,17 @@ func (d guest) MoveDisk(ctx context.Context, p found, c hypervisor.MoveDisk) err
 	}
 	disk := p.Rec.VM.Hardware.Disks[i]
 	if m := p.Rec.Move; m.Active() {
-		if m.Disk == c.Disk && m.To == c.To && m.Phase != moveFailed {
-			return nil
-		}
-		return m.Conflict()
+		return m.Asked(c)
 	}
 	if err := d.mayMove(ctx, p, disk, c.To); err != nil {
 		return err
 	}
-	m := diskMove{Disk: c.Disk, From: disk.Path, To: c.To, Phase: moveMaking}
+	m := backend.DiskMove{Disk: c.Disk, From: disk.Path, To: c.To, Phase: backend.MoveMaking}
 	if err := d.putMove(m); err != nil {
 		return err
 	}
 	if err = d.makeCopy(ctx, p.VM, disk, &m); err == nil {
-		m.Phase = moveCopying
+		m.Phase = backend.MoveCopying
 		if err = d.putMove(m); err == nil {
 			err = p.VM.CopyDisk(ctx, p.Rec.VM, i, c.To)
 		}
@@ -61,12 +57,10 @@ func (d guest) mayMove(ctx context.Context, p found, disk hypervisor.Disk, to st
 	if err := d.Node.QEMU.Need(hypervisor.CanMoveDisk); err != nil {
 		return err
 	}
-	moved := p.Rec.VM.AtPath(disk.Name, to)
+	if err := backend.MayMove(disk, to); err != nil {
+		return err
+	}
 	switch {
-	case !filepath.IsAbs(to) || filepath.Clean(to) != to:
-		return qemu.Refuse(hypervisor.Invalid, "%q is no absolute path of a file", to)
-	case disk.ReadOnly:
-		return qemu.Refuse(hypervisor.Invalid, "disk %s is read only: attach a copy of it instead", disk.Name)
 	case p.Job != nil && p.Job.Role == backend.Source && p.Job.Stage.Live():
 		return qemu.Refuse(hypervisor.Conflict, "job %s is under way", p.Job.ID)
 	case p.State != hypervisor.Running && p.State != hypervisor.Paused:
@@ -74,13 +68,13 @@ func (d guest) mayMove(ctx context.Context, p found, disk hypervisor.Disk, to st
 	case p.Look.inPostCopy():
 		return qemu.Refuse(hypervisor.Conflict, "it has come by post-copy, and some of its memory has not")
 	}
-	if err := d.Node.Check(moved); err != nil {
+	if err := d.Node.Check(p.Rec.VM.AtPath(disk.Name, to)); err != nil {
 		return err
 	}
 	if _, err := os.Lstat(to); err == nil {
-		return (&diskMove{To: to}).Taken()
+		return (&backend.DiskMove{To: to}).Taken()
 	}
-	names, err := p.VM.SnapshotsOf(ctx, disk.Name)
+	_, names, err := p.VM.SnapshotsOf(ctx, disk.Name)
 	if err != nil {
 		return qemu.Observing(err)
 	}
@@ -88,34 +82,25 @@ func (d guest) mayMove(ctx context.Context, p found, disk hypervisor.Disk, to st
 		return qemu.Refuse(hypervisor.Conflict, "its image keeps the snapshot %s, which would not be copied: "+
 			"delete it first", names[0])
 	}
-	return room(d.Node.QEMU.DiskPath(d.ID, disk), to)
-}
-
-// room refuses a file whose file system has less room than an image takes now.
-func room(image, to string) error {
 	var has syscall.Stat_t
-	var free syscall.Statfs_t
-	if syscall.Stat(image, &has) != nil || syscall.Statfs(filepath.Dir(to), &free) != nil {
+	image := d.Node.QEMU.DiskPath(d.ID, disk)
+	if syscall.Stat(image, &has) != nil {
 		return nil // it is not known: QEMU tells
 	}
-	need := hypervisor.Bytes(has.Blocks) * 512
-	if left := hypervisor.Bytes(free.Bavail) * hypervisor.Bytes(free.Bsize); left < need {
-		return qemu.Refuse(hypervisor.NoRoom, "%s takes %v, and %s has %v left", image, need, filepath.Dir(to), left)
-	}
-	return nil
+	return backend.RoomFor(image, hypervisor.Bytes(has.Blocks)*512, to)
 }
 
 // putMove notes how far a move is.
-func (d *domain) putMove(m diskMove) error {
+func (d *domain) putMove(m backend.DiskMove) error {
 	return d.Put(true, func(r *domainRecord) { r.Move = &m })
 }
 
 // claim is the name under which the copy of a move is made.
-func (d *domain) claim(m *diskMove) string { return m.Claim(d.Node.Name, d.ID) }
+func (d *domain) claim(m *backend.DiskMove) string { return m.Claim(d.Node.Name, d.ID) }
 
 // makeCopy makes an empty image as large as a disk, and links it to its path, where nothing is
 // overwritten. Dying in between leaves a file that unmake knows for ours.
-func (d guest) makeCopy(ctx context.Context, vm *qemu.Instance, disk hypervisor.Disk, m *diskMove) error {
+func (d guest) makeCopy(ctx context.Context, vm *qemu.Instance, disk hypervisor.Disk, m *backend.DiskMove) error {
 	made, err := d.claim(m), error(nil)
 	if disk.Size, err = vm.DiskSize(ctx, disk.Name); err != nil {
 		return err
@@ -139,7 +124,7 @@ func (d guest) makeCopy(ctx context.Context, vm *qemu.Instance, disk hypervisor.
 }
 
 // unmake removes the file of a copy that is not to be, if it is ours.
-func (d *domain) unmake(m *diskMove) error { return m.Unmake(d.claim(m)) }
+func (d *domain) unmake(m *backend.DiskMove) error { return m.Unmake(d.claim(m)) }
 
 // dropMove removes what a move has left of files, when its VM is forgotten. A copy that may be the
 // VM's disk stays.
@@ -148,12 +133,7 @@ func (d *domain) dropMove() error {
 	if rec == nil || rec.Move == nil {
 		return nil
 	}
-	switch m := rec.Move; m.Phase {
-	case moveMaking, moveCopying, moveFailed:
-		return d.unmake(m)
-	default:
-		return backend.RemoveFile(d.claim(m))
-	}
+	return rec.Move.Drop(d.claim(rec.Move))
 }
 
 // moveOn does what is due of a disk that moves. The caller holds the turn.
@@ -161,21 +141,21 @@ func (d *domain) moveOn(ctx context.Context, vm *qemu.Instance, step nextStep, j
 	m := *d.Record().Move
 	switch step {
 	case stepNoteReady:
-		if err := flush(m.To); err != nil {
+		if err := backend.FlushFile(m.To); err != nil {
 			return d.failMove(m, err.Error())
 		}
-		m.Phase = moveReady
+		m.Phase = backend.MoveReady
 		return d.putMove(m)
 	case stepSwitchDisk:
 		return vm.SwitchDisk(ctx, m.Disk)
 	case stepNoteSwitched:
-		m.Phase = moveSwitched
+		m.Phase = backend.MoveSwitched
 		return d.putMove(m)
 	case stepFailMove:
 		why := j.Error
 		switch {
 		case why != "":
-		case m.Phase == moveMaking || j.Status == qemu.JobNull:
+		case m.Phase == backend.MoveMaking || j.Status == qemu.JobNull:
 			why = "the copying was cut off"
 		default:
 			why = "QEMU ended the copying"
@@ -185,24 +165,15 @@ func (d *domain) moveOn(ctx context.Context, vm *qemu.Instance, step nextStep, j
 	return d.tidyMove(ctx, vm)
 }
 
-// flush writes what is cached of a file.
-func flush(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
 // failMove notes that the VM stays with the image that it had.
-func (d *domain) failMove(m diskMove, why string) error {
-	if m.Phase == moveMaking { // QEMU does not know of it
+func (d *domain) failMove(m backend.DiskMove, why string) error {
+	if m.Phase == backend.MoveMaking { // QEMU does not know of it
 		if err := d.unmake(&m); err != nil {
 			return err
 		}
 		m.Tidied = true
 	}
-	m.Phase, m.Error = moveFailed, why
+	m.Phase, m.Error = backend.MoveFailed, why
 	return d.Put(true, func(r *domainRecord) {
 		r.VM, r.Move = r.VM.AtPath(m.Disk, m.From), &m
 		r.dropMove()
@@ -224,7 +195,7 @@ func (d *domain) tidyMove(ctx context.Context, vm *qemu.Instance) error {
 			return err
 		}
 	}
-	if m.Phase == moveFailed {
+	if m.Phase == backend.MoveFailed {
 		if err := d.unmake(&m); err != nil {
 			return err
 		}
@@ -241,13 +212,13 @@ func (d *domain) stopMove() error {
 	}
 	m, err := *rec.Move, error(nil)
 	switch m.Phase {
-	case moveMaking, moveCopying:
+	case backend.MoveMaking, backend.MoveCopying:
 		err = d.failMove(m, "the VM stopped before the copy was complete")
-	case moveSwitching:
-		m.Phase = moveSwitched
+	case backend.MoveSwitching:
+		m.Phase = backend.MoveSwitched
 		err = d.putMove(m)
 	}
-	if m := d.Record().Move; err == nil && m != nil && !m.Tidied && m.Phase != moveReady {
+	if m := d.Record().Move; err == nil && m != nil && !m.Tidied && m.Phase != backend.MoveReady {
 		err = d.tidyMove(d.Node.Life, nil)
 	}
 	return err
@@ -255,7 +226,7 @@ func (d *domain) stopMove() error {
 
 // chooseDisk takes in from which of two images a VM is to start that has stopped while a disk of it
 // moved, and returns what is kept of the move then.
-func (d guest) chooseDisk(vm hypervisor.VM) (*diskMove, error) {
+func (d guest) chooseDisk(vm hypervisor.VM) (*backend.DiskMove, error) {
 	rec := d.Record()
 	if rec == nil || rec.Move == nil {
 		return nil, nil
@@ -267,15 +238,15 @@ func (d guest) chooseDisk(vm hypervisor.VM) (*diskMove, error) {
 	}
 	old := vm.Hardware.Disks[i].Path == m.From
 	switch {
-	case m.Phase == moveReady && old:
+	case m.Phase == backend.MoveReady && old:
 		if err := d.failMove(m, "the VM was started from the image that it had"); err != nil {
 			return nil, err
 		}
 		return d.Record().Move, d.tidyMove(d.Node.Life, nil)
-	case m.Phase == moveReady:
-		m.Phase, m.Tidied = moveSwitched, true
-	case m.Phase == moveSwitched && old:
-		return nil, qemu.Refuse(hypervisor.Conflict, "its disk %s was moved to %s, and %q is older", m.Disk, m.To, m.From)
+	case m.Phase == backend.MoveReady:
+		m.Phase, m.Tidied = backend.MoveSwitched, true
+	case m.Phase == backend.MoveSwitched && old:
+		return nil, m.Older()
 	}
 	return &m, nil
 }
@@ -283,17 +254,12 @@ func (d guest) chooseDisk(vm hypervisor.VM) (*diskMove, error) {
 // SwitchDisk lets the VM go on with the copy. That it does is noted first.
 func (d guest) SwitchDisk(ctx context.Context, p found, disk string) error {
 	m := p.Rec.Move
-	switch {
-	case m == nil || m.Disk != disk:
-		return qemu.Refuse(hypervisor.Conflict, "its disk %q does not move", disk)
-	case m.Phase == moveSwitching || m.Phase == moveSwitched:
-		return nil
-	case m.Phase != moveReady:
-		return qemu.Refuse(hypervisor.Conflict, "the copy of disk %s is not complete: %s %s", disk, m.Phase, m.Error)
+	if err := m.MaySwitch(disk); err != nil || m.Switched() {
+		return err
 	}
 	next := *m
-	if next.Phase = moveSwitching; p.VM == nil {
-		next.Phase, next.Tidied = moveSwitched, true
+	if next.Phase = backend.MoveSwitching; p.VM == nil {
+		next.Phase, next.Tidied = backend.MoveSwitched, true
 	}
 	return d.Put(true, func(r *domainRecord) { r.VM, r.Move = r.VM.AtPath(m.Disk, m.To), &next })
 }
@@ -301,23 +267,19 @@ func (d guest) SwitchDisk(ctx context.Context, p found, disk string) error {
 // EndDiskMove ends a move, and removes the image that the VM does not have.
 func (d guest) EndDiskMove(ctx context.Context, p found, c hypervisor.EndDiskMove) error {
 	m := p.Rec.Move
-	switch {
-	case m == nil:
+	if m == nil {
 		return nil
-	case m.Disk != c.Disk:
-		return m.Conflict()
 	}
-	switched := m.Phase == moveSwitching || m.Phase == moveSwitched
+	if err := m.MayEnd(c); err != nil {
+		return err
+	}
 	switch {
-	case switched && c.On != m.To || !switched && c.On != m.From:
-		return qemu.Refuse(hypervisor.Conflict, "its disk %s does not go on with %q: its move is %s", c.Disk, c.On,
-			m.Phase)
-	case !switched:
+	case !m.Switched():
 		next := *m
 		next.Over = true
 		return d.failMove(next, "it was cancelled")
 	case !m.Tidied:
-		return qemu.Refuse(hypervisor.Transient, "its guest is going over to %s", m.To)
+		return m.GoesOver()
 	}
 	if i, err := indexOf(p.Rec.VM, c.Disk); err == nil && !c.Keep {
 		disk := p.Rec.VM.Hardware.Disks[i]

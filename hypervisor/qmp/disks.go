@@ -143,39 +143,31 @@ func indexOf(vm hypervisor.VM, name string) (int, error) {
 
 // Snapshot keeps the contents of a disk inside its image.
 func (d guest) Snapshot(ctx context.Context, p found, c hypervisor.Snapshot) error {
-	disk, has, err := d.hasSnapshot(ctx, p, c.Disk, c.Name)
+	disk, node, has, err := d.hasSnapshot(ctx, p, c.Disk, c.Name)
 	switch {
 	case err != nil || has:
 		return err
 	case p.State == hypervisor.Shutoff:
 		return d.Node.QEMU.SnapshotImage(ctx, c.Name, d.Node.QEMU.DiskPath(d.ID, disk))
 	}
-	node, err := p.VM.NodeOf(ctx, disk.Name)
-	if err != nil {
-		return err
-	}
 	return p.VM.SnapshotInternal(ctx, node, c.Name)
 }
 
 // DeleteSnapshot removes a snapshot from the image of a disk.
 func (d guest) DeleteSnapshot(ctx context.Context, p found, c hypervisor.DeleteSnapshot) error {
-	disk, has, err := d.hasSnapshot(ctx, p, c.Disk, c.Name)
+	disk, node, has, err := d.hasSnapshot(ctx, p, c.Disk, c.Name)
 	switch {
 	case err != nil || !has:
 		return err
 	case p.State == hypervisor.Shutoff:
 		return d.Node.QEMU.DeleteSnapshot(ctx, c.Name, d.Node.QEMU.DiskPath(d.ID, disk))
 	}
-	node, err := p.VM.NodeOf(ctx, disk.Name)
-	if err != nil {
-		return err
-	}
 	return p.VM.SnapshotDeleteInternal(ctx, node, c.Name)
 }
 
 // RevertSnapshot gives a disk the contents that a snapshot has kept.
 func (d guest) RevertSnapshot(ctx context.Context, p found, c hypervisor.RevertSnapshot) error {
-	disk, has, err := d.hasSnapshot(ctx, p, c.Disk, c.Name)
+	disk, _, has, err := d.hasSnapshot(ctx, p, c.Disk, c.Name)
 	switch {
 	case err != nil:
 		return err
@@ -187,35 +179,36 @@ func (d guest) RevertSnapshot(ctx context.Context, p found, c hypervisor.RevertS
 	return d.Node.QEMU.RevertSnapshot(ctx, c.Name, d.Node.QEMU.DiskPath(d.ID, disk))
 }
 
-// hasSnapshot finds a disk that can keep snapshots, and whether it has one of a name. Only qcow2 can.
+// hasSnapshot finds a disk that can keep snapshots, its node in a QEMU that runs, and whether it has
+// one of a name. Only qcow2 can.
 // A VM that moves is refused: the target's disk would not be the same.
 func (d guest) hasSnapshot(ctx context.Context, p found, name, snapshot string) (disk hypervisor.Disk,
-	has bool, err error) {
+	node string, has bool, err error) {
 	i, err := indexOf(p.Rec.VM, name)
 	if err != nil {
-		return disk, false, err
+		return disk, "", false, err
 	}
 	disk = p.Rec.VM.Hardware.Disks[i]
 	switch {
 	case snapshot == "" || len(snapshot) > 255:
-		return disk, false, qemu.Refuse(hypervisor.Invalid, "a snapshot's name has 1 to 255 bytes, not %d",
+		return disk, "", false, qemu.Refuse(hypervisor.Invalid, "a snapshot's name has 1 to 255 bytes, not %d",
 			len(snapshot))
 	case disk.Format != "qcow2":
-		return disk, false, qemu.Refuse(hypervisor.Unsupported,
+		return disk, "", false, qemu.Refuse(hypervisor.Unsupported,
 			"disk %s: a %s image cannot keep snapshots, qcow2 can", disk.Name, qemu.Format(disk))
 	case p.Job != nil && p.Job.Role == backend.Source && p.Job.Stage.Live():
-		return disk, false, qemu.Refuse(hypervisor.Conflict, "job %s is under way", p.Job.ID)
+		return disk, "", false, qemu.Refuse(hypervisor.Conflict, "job %s is under way", p.Job.ID)
 	case p.State == hypervisor.Shutoff:
 		has, err = d.Node.QEMU.HasSnapshot(ctx, snapshot, d.Node.QEMU.DiskPath(d.ID, disk))
-		return disk, has, err
+		return disk, "", has, err
 	case p.State != hypervisor.Running && p.State != hypervisor.Paused:
-		return disk, false, p.Conflict()
+		return disk, "", false, p.Conflict()
 	}
 	if err := d.Node.QEMU.Need(hypervisor.CanSnapshot); err != nil {
-		return disk, false, err
+		return disk, "", false, err
 	}
-	names, err := p.VM.SnapshotsOf(ctx, disk.Name)
-	return disk, slices.Contains(names, snapshot), err
+	node, names, err := p.VM.SnapshotsOf(ctx, disk.Name)
+	return disk, node, slices.Contains(names, snapshot), err
 }
 
 // AttachDisk plugs a disk in.

@@ -443,23 +443,23 @@ func dueInLife(d *domainRecord, l look, now time.Time) nextStep {
 }
 
 // dueOfMove is what is due of a disk that goes to another image.
-func dueOfMove(m *diskMove, j qemu.Job) nextStep {
+func dueOfMove(m *backend.DiskMove, j qemu.Job) nextStep {
 	failed, ready, ended := mirrors([]qemu.Job{j})
 	switch m.Phase {
-	case moveMaking: // we died
+	case backend.MoveMaking: // we died
 		return stepFailMove
-	case moveCopying:
+	case backend.MoveCopying:
 		switch {
 		case failed || ended > 0:
 			return stepFailMove
 		case ready > 0:
 			return stepNoteReady
 		}
-	case moveReady:
+	case backend.MoveReady:
 		if failed || ended > 0 {
 			return stepFailMove
 		}
-	case moveSwitching:
+	case backend.MoveSwitching:
 		switch {
 		case failed:
 			return stepFailMove
@@ -468,7 +468,7 @@ func dueOfMove(m *diskMove, j qemu.Job) nextStep {
 		case ready > 0:
 			return stepSwitchDisk
 		}
-	case moveSwitched, moveFailed:
+	case backend.MoveSwitched, backend.MoveFailed:
 		if !m.Tidied {
 			return stepTidyMove
 		}

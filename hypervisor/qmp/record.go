@@ -37,21 +37,8 @@ type domainRecord struct {
 	// that is not noted yet.
 	Hotplug *hypervisor.VM `json:",omitempty"`
 	// Move is the disk that goes to another image; nil is none. It is replaced, never changed.
-	Move *diskMove `json:",omitempty"`
+	Move *backend.DiskMove `json:",omitempty"`
 }
-
-// A diskMove is what is kept of a disk that goes to another image of this host.
-type diskMove = backend.DiskMove
-
-// The phases of such a move.
-const (
-	moveMaking    = backend.MoveMaking
-	moveCopying   = backend.MoveCopying
-	moveReady     = backend.MoveReady
-	moveSwitching = backend.MoveSwitching
-	moveSwitched  = backend.MoveSwitched
-	moveFailed    = backend.MoveFailed
-)
 
 // A stage is how far a job has come on this host, as far as only the journal can
 // tell. The rest is what the hypervisor process says.

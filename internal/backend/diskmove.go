@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 )
@@ -52,6 +53,59 @@ func (m *DiskMove) Image() string {
 // Conflict refuses what cannot be done while a disk moves.
 func (m *DiskMove) Conflict() error {
 	return Errorf(hypervisor.Conflict, "its disk %s is on its way to %s", m.Disk, m.To)
+}
+
+// Asked answers a command to move a disk while one moves: the same move is under way, and another one is a
+// Conflict. The move is Active.
+func (m *DiskMove) Asked(c hypervisor.MoveDisk) error {
+	if m.Disk == c.Disk && m.To == c.To && m.Phase != MoveFailed {
+		return nil
+	}
+	return m.Conflict()
+}
+
+// MayMove refuses a disk that does not move, and a path that is none of a file.
+func MayMove(disk hypervisor.Disk, to string) error {
+	switch {
+	case !filepath.IsAbs(to) || filepath.Clean(to) != to:
+		return Errorf(hypervisor.Invalid, "%q is no absolute path of a file", to)
+	case disk.ReadOnly:
+		return Errorf(hypervisor.Invalid, "disk %s is read only: attach a copy of it instead", disk.Name)
+	}
+	return nil
+}
+
+// MaySwitch refuses to let a VM go on with a copy that is not complete. The move of a disk that has switched
+// is no error. A nil move is none.
+func (m *DiskMove) MaySwitch(disk string) error {
+	switch {
+	case m == nil || m.Disk != disk:
+		return Errorf(hypervisor.Conflict, "its disk %q does not move", disk)
+	case m.Phase != MoveReady && !m.Switched():
+		return Errorf(hypervisor.Conflict, "the copy of disk %s is not complete: %s %s", disk, m.Phase, m.Error)
+	}
+	return nil
+}
+
+// MayEnd refuses to end the move of another disk, and to end it on the image that the VM does not have.
+func (m *DiskMove) MayEnd(c hypervisor.EndDiskMove) error {
+	switch {
+	case m.Disk != c.Disk:
+		return m.Conflict()
+	case c.On != m.Image():
+		return Errorf(hypervisor.Conflict, "its disk %s does not go on with %q: its move is %s", c.Disk, c.On, m.Phase)
+	}
+	return nil
+}
+
+// GoesOver says that a move ends a little later.
+func (m *DiskMove) GoesOver() error {
+	return Errorf(hypervisor.Transient, "its guest is going over to %s", m.To)
+}
+
+// Older refuses to start a VM from the image that it had before.
+func (m *DiskMove) Older() error {
+	return Errorf(hypervisor.Conflict, "its disk %s was moved to %s, and %q is older", m.Disk, m.To, m.From)
 }
 
 // Told is what is told of a move of which so much is copied; nil is none.
@@ -119,6 +173,24 @@ func (m *DiskMove) Unmake(claim string) error {
 		}
 	}
 	return RemoveFile(claim)
+}
+
+// Drop removes what a move has left of files, when its VM is forgotten. A copy that may be the VM's disk stays.
+func (m *DiskMove) Drop(claim string) error {
+	switch m.Phase {
+	case MoveMaking, MoveCopying, MoveFailed:
+		return m.Unmake(claim)
+	}
+	return RemoveFile(claim)
+}
+
+// FlushFile writes what is cached of a file.
+func FlushFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // RemoveFile removes a file that may have been removed before.

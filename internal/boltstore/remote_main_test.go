@@ -73,19 +73,23 @@ func TestRemoteConformance(t *testing.T) {
 		dir := newDir(t)
 		kill := startServer(t, dir)
 		w := newWire(t, filepath.Join(dir, "sock"))
-		client := dial(t, w.path)
-		return conformance.Subject{
-			Store: client,
-			Again: func(t *testing.T) store.Store {
-				kill()
-				kill = startServer(t, dir)
-				return client // it survives its server
-			},
-			Crash: func() { kill() },
-			Cut:   w.cut,
-			Heal:  w.heal,
-		}
+		return remoteSubject(dir, dial(t, w.path), w, kill)
 	})
+}
+
+// remoteSubject is a client of a server in another process, which kill ends.
+func remoteSubject(dir string, client store.Store, w *wire, kill func()) conformance.Subject {
+	return conformance.Subject{
+		Store: client,
+		Again: func(t *testing.T) store.Store {
+			kill()
+			kill = startServer(t, dir)
+			return client // it survives its server
+		},
+		Crash: func() { kill() },
+		Cut:   w.cut,
+		Heal:  w.heal,
+	}
 }
 
 // A wire is a socket whose bytes go to another one, or wait while it is cut.

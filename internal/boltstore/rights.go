@@ -218,9 +218,15 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, p)
 }
 
+// asker returns who asks, from the context of a request.
+func asker(ctx context.Context) Peer {
+	p, _ := ctx.Value(peerKey{}).(Peer)
+	return p
+}
+
 // admitted refuses an operation that the peer has no role for.
 func (h *handler) admitted(ctx context.Context, op string) (Asked, error) {
-	peer, _ := ctx.Value(peerKey{}).(Peer)
+	peer := asker(ctx)
 	q := Asked{Peer: peer, Op: op, Role: h.access.role(peer)}
 	if !q.Role.may(op) {
 		err := q.forbidden(max(needed[op], Viewer), op)

@@ -72,8 +72,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		op = op[1:]
 	}
 	a, status := answer{}, http.StatusOK
-	role := h.role(r.Context())
-	q, done, err := h.read(w, r, role)
+	q, done, err := h.read(w, r, h.access.role(asker(r.Context())))
 	defer done()
 	if err == nil {
 		a, err = h.answer(r.Context(), op, q)
@@ -91,7 +90,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience))
 	w.Header().Set("Content-Type", "application/json")
-	if p, _ := r.Context().Value(peerKey{}).(Peer); p.Name != "" && time.Since(p.since) > lives {
+	if p := asker(r.Context()); p.Name != "" && time.Since(p.since) > lives {
 		w.Header().Set("Connection", "close") // its certificate is checked anew
 	}
 	w.WriteHeader(status)
@@ -101,12 +100,6 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // bad refuses a request that is not understood. Nothing was done.
 func bad(format string, a ...any) error {
 	return &store.StoreError{Kind: store.Unreadable, Err: fmt.Errorf(format, a...)}
-}
-
-// role returns which role a peer has.
-func (h *handler) role(ctx context.Context) Role {
-	peer, _ := ctx.Value(peerKey{}).(Peer)
-	return h.access.role(peer)
 }
 
 // most is how many bytes a request of a role may have.

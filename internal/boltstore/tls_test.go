@@ -111,18 +111,7 @@ func TestTLSConformance(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, "tls"), []byte(at), 0o600))
 		kill := startServer(t, dir)
 		w := newTCPWire(t, at)
-		client := dialTLS(t, dir, w.path)
-		return conformance.Subject{
-			Store: client,
-			Again: func(t *testing.T) store.Store {
-				kill()
-				kill = startServer(t, dir)
-				return client // it survives its server
-			},
-			Crash: func() { kill() },
-			Cut:   w.cut,
-			Heal:  w.heal,
-		}
+		return remoteSubject(dir, dialTLS(t, dir, w.path), w, kill)
 	})
 }
 

@@ -29,17 +29,19 @@ func (in *Instance) DiskSize(ctx context.Context, disk string) (hypervisor.Bytes
 	return sizes[disk], err
 }
 
-// SnapshotsOf returns the names of the snapshots that the image of a disk keeps.
-func (in *Instance) SnapshotsOf(ctx context.Context, disk string) (names []string, err error) {
+// SnapshotsOf returns the node that holds the contents of a disk, and the names of the snapshots that its image
+// keeps.
+func (in *Instance) SnapshotsOf(ctx context.Context, disk string) (node string, names []string, err error) {
 	nodes, err := in.QueryNamedNodes(ctx)
+	node = nodeOf(nodes, disk)
 	for _, n := range nodes {
-		if n.Name == nodeOf(nodes, disk) {
+		if n.Name == node {
 			for _, s := range n.Image.Snapshots {
 				names = append(names, s.Name)
 			}
 		}
 	}
-	return names, err
+	return node, names, err
 }
 
 // CopyDisk begins to copy disk i of a VM to an image that is there, as large, and empty.

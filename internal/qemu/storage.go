@@ -73,12 +73,12 @@ func (in *Instance) Mirror(ctx context.Context, vm hypervisor.VM, to string,
 		}
 		server = map[string]any{"type": "inet", "host": host, "port": port}
 	}
+	nodes, err := in.QueryNamedNodes(ctx)
+	if err != nil {
+		return err
+	}
 	disks := vm.LocalDisks()
 	for _, disk := range disks {
-		from, err := in.NodeOf(ctx, disk.Name)
-		if err != nil {
-			return err
-		}
 		node := map[string]any{"driver": "nbd", "node-name": mirrorNode(disk.Name),
 			"server": server, "export": disk.Name}
 		if t := in.tls; t != nil {
@@ -90,7 +90,7 @@ func (in *Instance) Mirror(ctx context.Context, vm hypervisor.VM, to string,
 		if err := in.BlockdevAdd(ctx, node); err != nil {
 			return fmt.Errorf("reach disk %s at the target: %w", disk.Name, err)
 		}
-		err = in.BlockdevMirror(ctx, mirrorID(disk.Name), from,
+		err = in.BlockdevMirror(ctx, mirrorID(disk.Name), nodeOf(nodes, disk.Name),
 			mirrorNode(disk.Name), share(limit, len(disks)))
 		if err != nil {
 			return fmt.Errorf("copy disk %s: %w", disk.Name, err)
