@@ -41,6 +41,7 @@ func setBack(t *testing.T, restored func(*cluster)) {
 		c.must("migrate", string(stays), "--to", "h3", "--wait")
 		c.must("migrate", string(stays), "--to", "h1", "--wait")
 	}
+	c.oneEach()
 	before := fmt.Sprint(c.living())
 
 	agent := c.daemon("agent/h1")
@@ -82,6 +83,20 @@ func setBack(t *testing.T, restored func(*cluster)) {
 	if err := c.end(l); err != nil {
 		t.Error(err)
 	}
+}
+
+// oneEach waits until each VM has one QEMU: a migration succeeds before the QEMU of its source has ended.
+func (c *cluster) oneEach() {
+	c.t.Helper()
+	testutil.Eventually(c.t, "that each VM has one QEMU", func() error {
+		of := c.of()
+		for _, id := range c.vms {
+			if n := len(of[id]); n != 1 {
+				return fmt.Errorf("%s has %d: %v", id, n, of[id])
+			}
+		}
+		return nil
+	})
 }
 
 // alarmed waits until an operator is told that the store was set back.
