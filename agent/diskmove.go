@@ -96,7 +96,7 @@ func (a *Agent) notMoved(ctx context.Context, v *store.VM, i int, why string, no
 			if m.Switched {
 				next.VM = next.VM.AtPath(m.Disk, m.From)
 			}
-			next.ChangeMove(i, func(m *store.DiskMove) { m.Begun, m.Switched, m.From = false, false, "" })
+			next.ChangeMove(i, func(m *store.DiskMove) { m.Begun, m.Switched, m.From, m.Boots = false, false, "", 0 })
 		})
 		if err != nil {
 			return nil, err
@@ -118,10 +118,12 @@ func (a *Agent) followMove(ctx context.Context, v *store.VM, i int, d hypervisor
 		return a.beginMove(ctx, v, i, now)
 	}
 	a.queue.At(v.Key(), now.Add(a.config.Poll))
-	switch at := d.Moving; at.Phase {
-	case hypervisor.DiskFailed:
+	switch at := d.Moving; {
+	case at.Phase == hypervisor.DiskFailed:
 		return a.notMoved(ctx, v, i, at.Error, now)
-	case hypervisor.DiskCopying:
+	case at.Phase == hypervisor.DiskReady && rests(d.State):
+		return a.notMoved(ctx, v, i, stoppedBefore, now)
+	case at.Phase == hypervisor.DiskCopying:
 		if at.Total <= 0 || m.Total == at.Total && at.Copied-m.Copied < at.Total/worthTelling {
 			return v, nil
 		}
@@ -130,7 +132,7 @@ func (a *Agent) followMove(ctx context.Context, v *store.VM, i int, d hypervisor
 		})
 	}
 	v, err := a.tell(ctx, v, func(next *store.VM) {
-		next.ChangeMove(i, func(m *store.DiskMove) { m.Switched, m.From = true, d.Moving.From })
+		next.ChangeMove(i, func(m *store.DiskMove) { m.Switched, m.From, m.Boots = true, d.Moving.From, next.Boots })
 		next.VM = next.VM.AtPath(m.Disk, m.To)
 	})
 	if err != nil {
@@ -138,6 +140,10 @@ func (a *Agent) followMove(ctx context.Context, v *store.VM, i int, d hypervisor
 	}
 	return a.switchDisk(ctx, v, i, d, now)
 }
+
+// stoppedBefore tells why a disk with a complete copy does not move: the copy may have broken while this agent did
+// not run, and nothing tells that after the VM has stopped.
+const stoppedBefore = "its VM stopped before it went over to the copy"
 
 // worthTelling is into how many steps the progress of a copy is divided: each is a writing.
 const worthTelling = 20
@@ -155,10 +161,12 @@ func (a *Agent) switchDisk(ctx context.Context, v *store.VM, i int, d hypervisor
 	case !moves(d, m):
 		return a.movedDisk(ctx, v, i, "", now)
 	}
-	switch d.Moving.Phase {
-	case hypervisor.DiskFailed:
+	switch phase := d.Moving.Phase; {
+	case phase == hypervisor.DiskFailed:
 		return a.notMoved(ctx, v, i, d.Moving.Error, now)
-	case hypervisor.DiskReady:
+	case phase == hypervisor.DiskReady && rests(d.State) && v.Boots == m.Boots:
+		return a.notMoved(ctx, v, i, stoppedBefore, now)
+	case phase == hypervisor.DiskReady && !rests(d.State):
 		err := a.hv.Do(ctx, v.VM.ID, hypervisor.SwitchDisk{Disk: m.Disk})
 		if refuses(err, hypervisor.Conflict, hypervisor.Transient) {
 			return v, nil // it is looked at again

@@ -156,6 +156,38 @@ func TestAHostThatFailsWhileADiskMoves(t *testing.T) {
 	}
 }
 
+// A VM that stops when its record says that the disk is at its new path, and before it went over to it, keeps the old
+// image: the copy may have broken while its agent was away. One that has started elsewhere since has the new one.
+func TestAVMThatStopsBeforeItGoesOverToTheCopy(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		since func(*store.VM)
+		want  string
+	}{
+		{"not started since", func(*store.VM) {}, bigDisk.Path},
+		{"started elsewhere since", func(v *store.VM) { v.Boots++ }, "/new/data"},
+		{"and moved there", func(v *store.VM) { v.DiskChanges, v.Boots = nil, v.Boots+1 }, "/new/data"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := moveStage(t)
+			s.ok(s.Inject(fake.Fault{Host: "n1", Op: "SwitchDisk", How: fake.FailBefore, Times: 1_000_000}))
+			s.asking(moveDisk("/new/data"))
+			s.pass(10 * time.Minute)
+			if v := s.vm(); s.phases() != hypervisor.DiskReady || v.Disks()[0].Path != "/new/data" {
+				t.Fatalf("it is %q, and its record %+v", s.phases(), v.Disks())
+			}
+			s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Kill{}))
+			s.changeVM(row.since)
+			s.pass(time.Second)
+			s.wantState("n1", hypervisor.Starting)
+			want := []hypervisor.Disk{moved(row.want)}
+			if got, noted := s.disks("n1"), s.vm().Disks(); !slices.Equal(got, want) || !slices.Equal(noted, want) {
+				t.Errorf("it has %v, and its record says %v: want %v", got, noted, want)
+			}
+		})
+	}
+}
+
 // A move that the record does not ask for is ended by the agent.
 func TestAMoveThatNothingAsksForEnds(t *testing.T) {
 	s := moveStage(t)

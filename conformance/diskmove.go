@@ -97,6 +97,8 @@ var diskMoves = []trial{
 			}
 			phase(w, hypervisor.DiskReady)
 			stop()
+			w.Refuses(hypervisor.Conflict, source, theVM, hypervisor.SwitchDisk{Disk: "data"},
+				hypervisor.Start{VM: vm.AtPath("data", to)})
 			w.Boot(source, vm)
 			phase(w, hypervisor.DiskFailed)
 			w.Do(source, theVM, hypervisor.MoveDisk{Disk: "data", To: to})

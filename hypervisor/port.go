@@ -228,18 +228,21 @@ type (
 	// that the file has no room, the answer is NoRoom.
 	//
 	// While a disk moves, Migrate, Resize and commands about disks and snapshots answer Conflict. A VM that
-	// stops before the copy is complete keeps the image that it has: the move is DiskFailed.
+	// stops before SwitchDisk keeps the image that it has: the move is DiskFailed at once where the copy is not
+	// complete, and otherwise (DiskReady) when the VM is started. Its host answers Conflict to a Start from
+	// the copy then: it may have broken unseen.
 	MoveDisk struct{ Disk, To string }
 	// SwitchDisk lets a VM go on with the copy of a disk, and only with it. It is a Conflict for a copy that
-	// is not complete; repeated, it changes nothing. From its answer on the VM has the disk at its new path,
-	// until the move is DiskFailed. The caller notes the new path before: a VM that is started from either
-	// image until then loses nothing, one that is started from the old one afterwards does, and its host
-	// answers Conflict to such a Start.
+	// is not complete, and for a VM that rests; repeated, it changes nothing. From its answer on the VM has the
+	// disk at its new path, until the move is DiskFailed. The caller notes the new path before: a VM that is
+	// started elsewhere from either image until then loses nothing, one that is started from the old one
+	// afterwards does, and its host answers Conflict to such a Start.
 	SwitchDisk struct{ Disk string }
 	// EndDiskMove ends a move. On is the path of the image that the VM has by the caller's records, and
 	// that it goes on with. The other image is removed: the copy of a move that did not come to its
 	// switch, which is cancelled so, or the old one, unless it is to be kept or is a device. It is a
-	// Conflict when the VM runs on the other image, or is about to. Domain.Moving is nil when it has ended,
+	// Conflict when the VM runs on the other image, or is about to. Of a VM that rests with a complete copy the
+	// caller knows which one it has: it may have run elsewhere since. Domain.Moving is nil when it has ended,
 	// which may take a moment. What is not known here has ended already.
 	EndDiskMove struct {
 		Disk, On string

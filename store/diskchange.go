@@ -31,6 +31,8 @@ type DiskMove struct {
 	// hold the same until it has. Then the old image, From, is removed.
 	Switched bool   `json:",omitempty"`
 	From     string `json:",omitempty"`
+	// Boots is the VM's when Switched was written: one that has booted since has the disk at To.
+	Boots int `json:",omitempty"`
 	// Copied is how much of Total was copied at the last look that was worth a write.
 	Copied hypervisor.Bytes `json:",omitempty"`
 	Total  hypervisor.Bytes `json:",omitempty"`

@@ -79,21 +79,25 @@ func (d *domain) stopCopy() {
 // startsWith reports whether a VM may start from the images that it names.
 func (d *domain) startsWith(vm hypervisor.VM) bool {
 	m := d.moving
-	return m == nil || m.Phase != hypervisor.DiskSwitched || vm.AtPath(m.Disk, m.To).Equal(vm)
+	switch {
+	case m == nil:
+		return true
+	case m.Phase == hypervisor.DiskSwitched:
+		return vm.AtPath(m.Disk, m.To).Equal(vm)
+	}
+	return m.Phase != hypervisor.DiskReady || !slices.ContainsFunc(vm.Disks(), func(o hypervisor.Disk) bool {
+		return o.Name == m.Disk && o.Path == m.To
+	})
 }
 
-// chooseDisk takes in from which of two images a VM starts.
-func (d *domain) chooseDisk(vm hypervisor.VM) {
-	m := d.moving
-	if m == nil || m.Phase != hypervisor.DiskReady {
+// keepDisk takes in that a VM starts from the image that it had.
+func (d *domain) keepDisk() {
+	if d.moving == nil || d.moving.Phase != hypervisor.DiskReady {
 		return
 	}
-	chosen := *m
-	chosen.Phase = hypervisor.DiskSwitched
-	if !vm.AtPath(m.Disk, m.To).Equal(vm) {
-		chosen.Phase, chosen.Error = hypervisor.DiskFailed, "the VM was started from the image that it had"
-	}
-	d.setMove(&chosen)
+	failed := *d.moving
+	failed.Phase, failed.Error = hypervisor.DiskFailed, "the VM was started from the image that it had"
+	d.setMove(&failed)
 }
 
 // switchDisk lets the VM go on with the copy.
@@ -106,6 +110,8 @@ func (d *domain) switchDisk(disk string) error {
 		return nil
 	case m.Phase != hypervisor.DiskReady:
 		return refuse(hypervisor.Conflict, "the copy of disk %s is %s", disk, m.Phase)
+	case !occupies(d.State):
+		return refuse(hypervisor.Conflict, "the VM stopped before its disk %s went over to %s", disk, m.To)
 	}
 	done := *m
 	done.Phase = hypervisor.DiskSwitched
@@ -122,6 +128,8 @@ func (d *domain) endDiskMove(c hypervisor.EndDiskMove) error {
 		return nil
 	case m.Disk != c.Disk:
 		return d.conflictOfMove()
+	case m.Phase == hypervisor.DiskReady && c.On == m.To && !occupies(d.State):
+		d.VM = d.machine.as(d.VM.AtPath(m.Disk, m.To)) // it may have run elsewhere since
 	case m.Phase == hypervisor.DiskSwitched && c.On != m.To, m.Phase != hypervisor.DiskSwitched && c.On != m.From:
 		return refuse(hypervisor.Conflict, "disk %s does not go on with %q: its move is %s", c.Disk, c.On, m.Phase)
 	}

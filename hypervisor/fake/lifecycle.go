@@ -121,7 +121,8 @@ func (h *Host) startVM(id hypervisor.VMID, vm hypervisor.VM) error {
 	case d != nil && occupies(d.State):
 		return d.conflict()
 	case d != nil && !d.startsWith(vm):
-		return refuse(hypervisor.Conflict, "disk %s was moved to %s", d.moving.Disk, d.moving.To)
+		return refuse(hypervisor.Conflict, "the move of disk %s to %s is %s, and that is not the image to start from",
+			d.moving.Disk, d.moving.To, d.moving.Phase)
 	}
 	if err := h.admit(vm); err != nil {
 		return err
@@ -129,7 +130,7 @@ func (h *Host) startVM(id hypervisor.VMID, vm hypervisor.VM) error {
 	if d == nil {
 		d = h.network.define(h, vm, hypervisor.Starting)
 	} else {
-		d.chooseDisk(vm)
+		d.keepDisk()
 		d.VM, d.Unresolved = d.machine.as(vm), false
 		d.Become(hypervisor.Starting)
 	}

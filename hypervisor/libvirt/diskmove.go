@@ -429,18 +429,15 @@ func (d guest) chooseDisk(ctx context.Context, f found, vm hypervisor.VM) (found
 	}
 	m := *f.Moving()
 	disk, has := diskOf(vm, m.Disk)
-	var err error
-	switch old := disk.Path == m.From; {
-	case !has || !old && disk.Path != m.To: // it was changed elsewhere since
+	err := m.MayStart(disk.Path)
+	switch {
+	case err != nil:
+	case !has || disk.Path != m.From && disk.Path != m.To: // it was changed elsewhere since
 		err = errors.Join(d.dropMove(), d.Put(true, func(r *domainRecord) { r.Move = nil }))
-	case m.Phase == backend.MoveSwitched && old:
-		return f, m.Older()
 	case m.Phase != backend.MoveReady:
 		return f, nil
-	case old:
-		err = d.failMove(m, "the VM was started from the image that it had")
 	default:
-		err = d.switched(m)
+		err = d.failMove(m, "the VM was started from the image that it had")
 	}
 	if err != nil {
 		return f, err
@@ -457,11 +454,8 @@ func (d guest) chooseDisk(ctx context.Context, f found, vm hypervisor.VM) (found
 // SwitchDisk lets the VM go on with the copy. That it does is noted first.
 func (d guest) SwitchDisk(_ context.Context, f found, disk string) error {
 	m := f.Moving()
-	if err := m.MaySwitch(disk); err != nil || m.Switched() {
+	if err := m.MaySwitch(disk, !f.Sight.Run.Alive()); err != nil || m.Switched() {
 		return err
-	}
-	if !f.Sight.Run.Alive() {
-		return d.switched(*m)
 	}
 	next := *m
 	next.Phase = backend.MoveSwitching
@@ -474,10 +468,12 @@ func (d guest) EndDiskMove(ctx context.Context, f found, c hypervisor.EndDiskMov
 	if m == nil {
 		return nil
 	}
-	if err := m.MayEnd(c); err != nil {
+	if err := m.MayEnd(c, !f.Sight.Run.Alive()); err != nil {
 		return err
 	}
 	switch {
+	case !m.Switched() && c.On == m.To:
+		return errors.Join(m.GoesOver(), d.switched(*m))
 	case !m.Switched() && m.Tidied:
 		return d.Put(true, func(r *domainRecord) { r.Move = nil })
 	case !m.Switched():

@@ -16,6 +16,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/backendtest"
+	"github.com/godwit-vm/godwit/internal/domxml"
 	"github.com/godwit-vm/godwit/internal/durable"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
@@ -229,6 +230,35 @@ func TestDyingWhileADiskMoves(t *testing.T) {
 	}
 }
 
+// A copy that breaks while no process of ours is there, and whose QEMU dies then, too, lacks what was written since:
+// the VM has the image that it had.
+func TestACopyThatBreaksUnseen(t *testing.T) {
+	testutil.Sample(t, 3)
+	w := newTrial(t, nil)
+	w.run("unseen", func() {
+		m := newTransplant(w, "suite/unseen", "qcow2")
+		m.Do(hosta, m.vm.ID, hypervisor.MoveDisk{Disk: "data", To: m.to})
+		m.is(hypervisor.DiskReady)
+		m.write()
+		m.noted(func(*backend.DiskMove) {}, func() {
+			dev, err := domxml.Target(m.virsh(hosta, "dumpxml", domainOf(m.vm.ID)), "data")
+			must(m.T, err)
+			m.virsh(hosta, "blockjob", domainOf(m.vm.ID), dev, "--abort")
+			m.write()
+			must(m.T, w.signal(hosta, m.vm.ID, 9))
+			w.Eventually("its QEMU has ended", func() bool {
+				return strings.Contains(m.virsh(hosta, "domstate", domainOf(m.vm.ID)), "shut off")
+			})
+		})
+		m.Refuses(hosta, m.vm.ID, hypervisor.SwitchDisk{Disk: "data"}, hypervisor.Conflict, m.to)
+		m.Refuses(hosta, m.vm.ID, hypervisor.Start{VM: m.vm.AtPath("data", m.to)}, hypervisor.Conflict, m.to)
+		m.start(hosta, m.vm)
+		m.write()
+		m.over("", false)
+		m.ends("")
+	})
+}
+
 // finish brings a move to its end, or makes it again where it has failed.
 func (m *transplant) finish(p hypervisor.DiskPhase, rests bool) {
 	m.T.Helper()
@@ -237,9 +267,8 @@ func (m *transplant) finish(p hypervisor.DiskPhase, rests bool) {
 		m.ends("")
 		return
 	}
-	if rests && p == hypervisor.DiskReady { // its start chooses
-		m.start(hosta, m.vm.AtPath("data", m.to))
-		m.write()
+	if rests && p == hypervisor.DiskReady { // it may have run elsewhere since
+		m.Refuses(hosta, m.vm.ID, hypervisor.Start{VM: m.vm.AtPath("data", m.to)}, hypervisor.Conflict, m.to)
 		m.over(m.to, false)
 		m.ends(m.to)
 		return

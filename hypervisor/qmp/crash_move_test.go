@@ -4,6 +4,7 @@ package qmp_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -145,6 +146,46 @@ func TestDyingWhileADiskMoves(t *testing.T) {
 			must(t, s.do(source, vm.ID, hypervisor.Forget{}))
 		})
 	}
+}
+
+// A copy that breaks while no process of ours is there, and whose QEMU dies then, too, lacks what was written since:
+// the VM has the image that it had.
+func TestACopyThatBreaksUnseen(t *testing.T) {
+	testutil.Sample(t, 3)
+	s := newScene(t)
+	vm := backendtest.WithDisks(s.vm("crash/unseen", prey), hypervisor.Disk{Name: "data", Format: "raw", Size: 32 * mib})
+	to, contents := filepath.Join(t.TempDir(), "moved"), make([]byte, 32*mib)
+	must(t, s.do(source, vm.ID, hypervisor.Start{VM: vm}))
+	p, err := infiltrate(t.Context(), s.spyOf(source), "n1", func(string) {})
+	must(t, err)
+	defer func() { p.close() }()
+	must(t, s.do(source, vm.ID, hypervisor.MoveDisk{Disk: "data", To: to}))
+	s.awaitMove(t, vm.ID, hypervisor.DiskReady)
+	must(t, p.put(t.Context(), contents, 0, 1<<20))
+	s.hosts[source].Agent().Kill()
+	jobs, err := (qemu.QEMU{Conn: p.client}).QueryJobs(t.Context())
+	must(t, err)
+	for _, j := range jobs {
+		must(t, p.client.Execute(t.Context(), "block-job-cancel", map[string]any{"device": j.ID, "force": true}, nil))
+	}
+	must(t, p.put(t.Context(), contents, 8<<20, 1<<20))
+	must(t, p.client.Execute(t.Context(), "quit", nil, nil))
+	must(t, s.hosts[source].Start())
+	s.await(t, source, vm.ID, hypervisor.Crashed)
+	for _, c := range []hypervisor.Command{hypervisor.SwitchDisk{Disk: "data"}, hypervisor.Start{VM: vm.AtPath("data", to)}} {
+		if err := s.hosts[source].Do(t.Context(), vm.ID, c); !errors.Is(err, hypervisor.Conflict) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	must(t, s.do(source, vm.ID, hypervisor.Start{VM: vm}))
+	s.awaitMove(t, vm.ID, hypervisor.DiskFailed)
+	must(t, s.do(source, vm.ID, hypervisor.Kill{}))
+	s.await(t, source, vm.ID, hypervisor.Shutoff)
+	files, err := filepath.Glob(filepath.Join(s.dirOf(source), "disks", "*", "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("there are %v, %v", files, err)
+	}
+	holds(t, files[0], "raw", contents)
 }
 
 // awaitMove waits until the move of a disk is in a phase.

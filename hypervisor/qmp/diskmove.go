@@ -236,31 +236,23 @@ func (d guest) chooseDisk(vm hypervisor.VM) (*backend.DiskMove, error) {
 	if err != nil || vm.Hardware.Disks[i].Path != m.From && vm.Hardware.Disks[i].Path != m.To {
 		return nil, d.dropMove() // it was changed elsewhere since, and neither is its disk any more
 	}
-	old := vm.Hardware.Disks[i].Path == m.From
-	switch {
-	case m.Phase == backend.MoveReady && old:
-		if err := d.failMove(m, "the VM was started from the image that it had"); err != nil {
-			return nil, err
-		}
-		return d.Record().Move, d.tidyMove(d.Node.Life, nil)
-	case m.Phase == backend.MoveReady:
-		m.Phase, m.Tidied = backend.MoveSwitched, true
-	case m.Phase == backend.MoveSwitched && old:
-		return nil, m.Older()
+	if err := m.MayStart(vm.Hardware.Disks[i].Path); err != nil || m.Phase != backend.MoveReady {
+		return &m, err
 	}
-	return &m, nil
+	if err := d.failMove(m, "the VM was started from the image that it had"); err != nil {
+		return nil, err
+	}
+	return d.Record().Move, d.tidyMove(d.Node.Life, nil)
 }
 
 // SwitchDisk lets the VM go on with the copy. That it does is noted first.
 func (d guest) SwitchDisk(ctx context.Context, p found, disk string) error {
 	m := p.Rec.Move
-	if err := m.MaySwitch(disk); err != nil || m.Switched() {
+	if err := m.MaySwitch(disk, p.VM == nil); err != nil || m.Switched() {
 		return err
 	}
 	next := *m
-	if next.Phase = backend.MoveSwitching; p.VM == nil {
-		next.Phase, next.Tidied = backend.MoveSwitched, true
-	}
+	next.Phase = backend.MoveSwitching
 	return d.Put(true, func(r *domainRecord) { r.VM, r.Move = r.VM.AtPath(m.Disk, m.To), &next })
 }
 
@@ -270,10 +262,15 @@ func (d guest) EndDiskMove(ctx context.Context, p found, c hypervisor.EndDiskMov
 	if m == nil {
 		return nil
 	}
-	if err := m.MayEnd(c); err != nil {
+	if err := m.MayEnd(c, p.VM == nil); err != nil {
 		return err
 	}
 	switch {
+	case !m.Switched() && c.On == m.To:
+		next := *m
+		next.Phase, next.Tidied = backend.MoveSwitched, true
+		return errors.Join(m.GoesOver(),
+			d.Put(true, func(r *domainRecord) { r.VM, r.Move = r.VM.AtPath(m.Disk, m.To), &next }))
 	case !m.Switched():
 		next := *m
 		next.Over = true

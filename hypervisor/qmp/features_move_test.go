@@ -176,9 +176,10 @@ func TestADiskThatDoesNotMove(t *testing.T) {
 	l.Do("n1", vm.ID, begin)
 	l.moves(vm.ID, hypervisor.DiskReady)
 	l.write("n1", vm.ID, "data", contents["data"], 1<<20)
-	l.Do("n1", vm.ID, hypervisor.Kill{}, hypervisor.SwitchDisk{Disk: "data"})
-	l.Refuses("n1", vm.ID, hypervisor.Start{VM: vm}, hypervisor.Conflict, "data", to)
-	l.Do("n1", vm.ID, hypervisor.EndDiskMove{Disk: "data", On: to})
+	l.Do("n1", vm.ID, hypervisor.Kill{})
+	l.Refuses("n1", vm.ID, hypervisor.SwitchDisk{Disk: "data"}, hypervisor.Conflict, "data", to)
+	l.Refuses("n1", vm.ID, hypervisor.Start{VM: vm.AtPath("data", to)}, hypervisor.Conflict, "data", to)
+	l.ended(vm.ID, hypervisor.EndDiskMove{Disk: "data", On: to}) // it ran elsewhere since
 	holds(t, to, "raw", contents["data"])
 	if rest := l.disks("n1"); len(rest) > 0 {
 		t.Errorf("there are %v", rest)

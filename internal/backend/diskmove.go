@@ -23,7 +23,9 @@ type DiskMove struct {
 }
 
 // A MovePhase is how far the move of a disk has come. Which image holds the disk follows from it at any
-// moment: From until MoveSwitching, and To from then on.
+// moment: From until MoveSwitching, and To from then on. To holds it from MoveReady on, too, as long as the
+// copying is seen to go on: a copy that breaks while no process of ours is there is noted later, and not at
+// all when the VM has stopped by then.
 type MovePhase string
 
 // The phases, in order. From MoveReady to the switch every write goes to both images.
@@ -75,23 +77,28 @@ func MayMove(disk hypervisor.Disk, to string) error {
 	return nil
 }
 
-// MaySwitch refuses to let a VM go on with a copy that is not complete. The move of a disk that has switched
-// is no error. A nil move is none.
-func (m *DiskMove) MaySwitch(disk string) error {
+// MaySwitch refuses to let a VM go on with a copy that is not complete, or is not known to be so because the VM
+// rests. The move of a disk that has switched is no error. A nil move is none.
+func (m *DiskMove) MaySwitch(disk string, rests bool) error {
 	switch {
 	case m == nil || m.Disk != disk:
 		return Errorf(hypervisor.Conflict, "its disk %q does not move", disk)
 	case m.Phase != MoveReady && !m.Switched():
 		return Errorf(hypervisor.Conflict, "the copy of disk %s is not complete: %s %s", disk, m.Phase, m.Error)
+	case rests && !m.Switched():
+		return m.Unsure()
 	}
 	return nil
 }
 
-// MayEnd refuses to end the move of another disk, and to end it on the image that the VM does not have.
-func (m *DiskMove) MayEnd(c hypervisor.EndDiskMove) error {
+// MayEnd refuses to end the move of another disk, and to end it on the image that the VM does not have. Of a VM
+// that rests with a complete copy the caller knows which one it has: it may have run elsewhere since.
+func (m *DiskMove) MayEnd(c hypervisor.EndDiskMove, rests bool) error {
 	switch {
 	case m.Disk != c.Disk:
 		return m.Conflict()
+	case rests && m.Phase == MoveReady && c.On == m.To:
+		return nil
 	case c.On != m.Image():
 		return Errorf(hypervisor.Conflict, "its disk %s does not go on with %q: its move is %s", c.Disk, c.On, m.Phase)
 	}
@@ -103,9 +110,21 @@ func (m *DiskMove) GoesOver() error {
 	return Errorf(hypervisor.Transient, "its guest is going over to %s", m.To)
 }
 
-// Older refuses to start a VM from the image that it had before.
-func (m *DiskMove) Older() error {
-	return Errorf(hypervisor.Conflict, "its disk %s was moved to %s, and %q is older", m.Disk, m.To, m.From)
+// MayStart refuses to start a VM from the image that it had before, or that may lack what was written last.
+func (m *DiskMove) MayStart(path string) error {
+	switch {
+	case m.Phase == MoveSwitched && path == m.From:
+		return Errorf(hypervisor.Conflict, "its disk %s was moved to %s, and %q is older", m.Disk, m.To, m.From)
+	case m.Phase == MoveReady && path == m.To:
+		return m.Unsure()
+	}
+	return nil
+}
+
+// Unsure refuses a copy that the VM did not go over to before it stopped.
+func (m *DiskMove) Unsure() error {
+	return Errorf(hypervisor.Conflict, "its disk %s is %q: the VM stopped before it went over to %s, which may lack "+
+		"what was written last: start it from the former", m.Disk, m.From, m.To)
 }
 
 // Told is what is told of a move of which so much is copied; nil is none.

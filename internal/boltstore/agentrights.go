@@ -259,7 +259,7 @@ func relocated(old, next *store.VM) bool {
 		}
 		asked := *c.Move
 		asked.Begun, asked.Switched, asked.From = was.Move.Begun, was.Move.Switched, was.Move.From
-		asked.Copied, asked.Total = was.Move.Copied, was.Move.Total
+		asked.Copied, asked.Total, asked.Boots = was.Move.Copied, was.Move.Total, was.Move.Boots
 		switch {
 		case !same(was.Move, &asked) || was.By != c.By:
 			return false

@@ -20,7 +20,7 @@ func TestAnAgentMovesDisksAsItWasAsked(t *testing.T) {
 		return &next
 	}
 	begun := with(asked, "/old", func(m *store.DiskMove) { m.Begun = true })
-	switched := with(begun, "/new", func(m *store.DiskMove) { m.Switched, m.From = true, "/old" })
+	switched := with(begun, "/new", func(m *store.DiskMove) { m.Switched, m.From, m.Boots = true, "/old", 2 })
 	for _, row := range []struct {
 		name      string
 		old, next *store.VM
@@ -30,7 +30,7 @@ func TestAnAgentMovesDisksAsItWasAsked(t *testing.T) {
 		{"it is copied", begun, with(begun, "/old", func(m *store.DiskMove) { m.Copied, m.Total = 1, 2 }), true},
 		{"the disk is there", begun, switched, true},
 		{"it has failed then", switched, with(switched, "/old", func(m *store.DiskMove) {
-			m.Begun, m.Switched, m.From = false, false, ""
+			m.Begun, m.Switched, m.From, m.Boots = false, false, "", 0
 		}), true},
 		{"to another path", begun, with(begun, "/other", func(m *store.DiskMove) { m.Switched, m.From = true, "/old" }), false},
 		{"back to another path", switched, with(switched, "/other", func(m *store.DiskMove) {
