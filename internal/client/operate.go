@@ -17,6 +17,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,7 @@ func refuse(what, format string, args ...any) error {
 
 // UnknownError is a name that does not exist.
 type UnknownError struct {
-	What string // "vm", "host"
+	What string // "vm", "host", "plan", "disk"
 	Name string
 	Near []string // names that are similar, best first
 }
@@ -70,8 +71,12 @@ func (e *UnknownError) Error() string {
 		}
 		return text + ": did you mean " + strings.Join(quoted, " or ") + "?"
 	}
-	return text + fmt.Sprintf(": see godwit %s list", e.What)
+	return text + ": see godwit " + cmp.Or(listers[e.What], "status")
 }
+
+// listers are the commands that list the names of what may be unknown, where godwit status does not.
+var listers = map[string]string{"vm": "vm list", "host": "host list", "plan": "apply status",
+	"maintenance": "maintenance status", "disk": "vm show"}
 
 // ID returns the name of a VM with its namespace, which by default is "default".
 func ID(name string) hypervisor.VMID {
