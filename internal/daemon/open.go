@@ -42,10 +42,13 @@ type AbsentError struct {
 func (e *AbsentError) Error() string {
 	what := "start a controller on this machine: godwit controller --store bolt:PATH " +
 		"--name NAME, and give the same URL, or unix: and the path of its socket"
-	switch e.URL.Kind {
-	case Etcd:
+	switch {
+	case e.forbidden():
+		what = "this user may not use its socket: run the command as the controller's user, or start " +
+			"the controller with a group of yours as --viewer-group or --operator-group"
+	case e.URL.Kind == Etcd:
 		what = "start etcd, or give the addresses at which it listens"
-	case Served:
+	case e.URL.Kind == Served:
 		what = "start a controller with --store-listen, or give the addresses at which one listens"
 	}
 	return fmt.Sprintf("the store %s does not answer: %v: %s", e.URL, e.Err, what)
@@ -54,9 +57,14 @@ func (e *AbsentError) Error() string {
 // Unwrap returns why it is not there.
 func (e *AbsentError) Unwrap() error { return e.Err }
 
+// forbidden reports whether the kernel lets this user not connect.
+func (e *AbsentError) forbidden() bool { return errors.Is(e.Err, fs.ErrPermission) }
+
 // Brief says it in few words, for a daemon that waits.
 func (e *AbsentError) Brief() string {
 	switch {
+	case e.forbidden():
+		return "this user may not use its socket"
 	case e.URL.Kind == Etcd:
 		return "etcd does not answer"
 	case e.URL.Kind == Served:

@@ -3,9 +3,11 @@ package daemon_test
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -173,5 +175,17 @@ func TestCertificatesAreForEtcd(t *testing.T) {
 	if _, absent := errors.AsType[*daemon.AbsentError](err); !absent ||
 		!strings.Contains(err.Error(), "start etcd") {
 		t.Errorf("no server listens: %v", err)
+	}
+}
+
+// TestASocketThatIsNotForThisUser: it is not said that no controller runs.
+func TestASocketThatIsNotForThisUser(t *testing.T) {
+	err := &daemon.AbsentError{URL: url(t, "bolt:/d/c.db"), Err: &store.StoreError{Op: "Get", Kind: store.Unavailable,
+		Err: &net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.EACCES)}}}
+	if text := err.Error(); !strings.Contains(text, "--viewer-group") || strings.Contains(text, "start a controller on") {
+		t.Errorf("%q", text)
+	}
+	if brief := err.Brief(); brief != "this user may not use its socket" {
+		t.Errorf("%q", brief)
 	}
 }
