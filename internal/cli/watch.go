@@ -3,12 +3,15 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // each reads the store every second, until show reports that it is done, or the command is
@@ -74,6 +77,9 @@ func (d *desk) empty(ctx context.Context, host hostName, atMost time.Duration) e
 	last, said, began := "", "", d.Now()
 	return d.each(ctx, func(c *client.Cluster) (bool, error) {
 		left := client.Leaving(c, host, d.settings.Controller.Evacuation, d.Now())
+		if err := d.places(ctx, left); err != nil {
+			return false, err
+		}
 		if line := left.Line(); line != last {
 			fmt.Fprintln(d.err, line)
 			last = line
@@ -97,6 +103,26 @@ func (d *desk) empty(ctx context.Context, host hostName, atMost time.Duration) e
 		}
 		return true, err
 	})
+}
+
+// places has a controller that writes nothing tell why no host takes the first of the VMs that wait for one.
+func (d *desk) places(ctx context.Context, l *client.Left) error {
+	if len(l.Placeless) == 0 || len(l.Moving) > 0 {
+		return nil
+	}
+	first := &l.Placeless[0]
+	e, err := client.Explain(ctx, d.Store, d.settings.Controller, first.VM, d.Now())
+	if errors.Is(err, store.Stale) { // it has just been deleted
+		return nil
+	}
+	if err == nil && len(e.Reasons) > 0 {
+		var why []string
+		for _, r := range e.Reasons[:min(len(e.Reasons), 3)] {
+			why = append(why, r.String())
+		}
+		first.Why = strings.Join(why, "; ")
+	}
+	return err
 }
 
 // isTerminal reports whether the output is a terminal.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/evacuation"
@@ -55,6 +56,8 @@ type Left struct {
 	Failed []Stay `json:"failed,omitempty"`
 	// Down are VMs that wait because they do not run, and why: only one that has started can migrate.
 	Down []Stay `json:"down,omitempty"`
+	// Placeless are VMs that wait because no host takes them, or no slot is free, for longer than that usually takes.
+	Placeless []Stay `json:"placeless,omitempty"`
 	// Done: no further VM will leave.
 	Done bool `json:"done"`
 
@@ -73,6 +76,7 @@ func Leaving(c *Cluster, host hypervisor.HostName, cluster evacuation.Params,
 	now time.Time) *Left {
 	l := &Left{Host: host, Moving: []hypervisor.VMID{}, Waiting: []hypervisor.VMID{},
 		Stay: []Stay{}, EmptyAt: moment(c.Emptying(host, now)), now: now}
+	waits := placeless(c.migrations(), now)
 	for _, v := range c.On(host) {
 		switch why := stays(v, cluster.Strategy); {
 		case v.ActiveMigration != "":
@@ -91,6 +95,9 @@ func Leaving(c *Cluster, host hypervisor.HostName, cluster evacuation.Params,
 			}
 			if why := down(v); why != "" {
 				l.Down = append(l.Down, Stay{v.VM.ID, why})
+			}
+			if waits[v.VM.ID] {
+				l.Placeless = append(l.Placeless, Stay{v.VM.ID, waitsForPlace(v.VM.ID)})
 			}
 		}
 	}
@@ -158,6 +165,10 @@ func (l *Left) Line() string {
 		f := l.Down[0]
 		text += fmt.Sprintf("; %d do not run: %s: %s", len(l.Down), Plain(string(f.VM)), Plain(f.Why))
 	}
+	if len(l.Placeless) > 0 {
+		f := l.Placeless[0]
+		text += fmt.Sprintf("; %d without a place: %s: %s", len(l.Placeless), Plain(string(f.VM)), Plain(f.Why))
+	}
 	return text
 }
 
@@ -167,12 +178,12 @@ func (l *Left) Unfinished(out io.Writer) error {
 		fmt.Fprintf(out, "%d VMs are leaving %s\n", len(l.Moving), Plain(string(l.Host)))
 	}
 	why := map[hypervisor.VMID]string{}
-	for _, s := range append(l.Failed, l.Down...) {
+	for _, s := range slices.Concat(l.Failed, l.Down, l.Placeless) {
 		why[s.VM] = s.Why
 	}
 	for _, vm := range l.Waiting {
 		fmt.Fprintf(out, "%s waits on %s: %s\n", Plain(string(vm)), Plain(string(l.Host)),
-			Plain(cmp.Or(why[vm], "see godwit status")))
+			Plain(cmp.Or(why[vm], "its turn has not come: godwit explain "+string(vm))))
 	}
 	return l.Table(out)
 }

@@ -196,10 +196,28 @@ func TestLeavingNamesWhatDoesNotRun(t *testing.T) {
 	if err := l.Unfinished(&out); err != nil {
 		t.Fatal(err)
 	}
-	want := "default/a waits on n1: see godwit status\ndefault/b waits on n1: it has not started yet\n" +
+	want := "default/a waits on n1: its turn has not come: godwit explain default/a\ndefault/b waits on n1: it has not started yet\n" +
 		"default/c waits on n1: its disk is missing\n"
 	if out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
+// TestAMigrationThatFindsNoPlace says so when it has not found one for longer than usual, in all that shows it.
+func TestAMigrationThatFindsNoPlace(t *testing.T) {
+	const want = "it waits for a host or a free slot: godwit explain default/a"
+	for age, why := range map[time.Duration]string{9 * time.Second: "", 10 * time.Second: want} {
+		_, c := cluster(t, host("n1", nil), vm("default/a", nil), &store.Migration{
+			Spec:  migration.Spec{ID: "default/a#1", VM: "default/a", Created: now.Add(-age)},
+			State: migration.State{Phase: migration.Pending, Entered: now.Add(-age)}})
+		s := client.MakeStatus(c, func(*store.Host) bool { return false }, now)
+		if s.VMs[0].Why != why || s.Moves[0].Why != why {
+			t.Errorf("after %v the VM: %q, its migration: %q, want %q", age, s.VMs[0].Why, s.Moves[0].Why, why)
+		}
+		l := client.Leaving(c, "n1", evacuation.Params{Strategy: evacuation.LiveMigrate}, now)
+		if has := strings.HasSuffix(l.Line(), "; 1 without a place: default/a: "+want); has != (why != "") {
+			t.Errorf("after %v: %q", age, l.Line())
+		}
 	}
 }
 

@@ -108,10 +108,15 @@ func MakeStatus(c *Cluster, draining func(*store.Host) bool, now time.Time) *Sta
 	if l := c.Leader(); l != nil {
 		s.Leader, s.Term = l.Holder, l.Term
 	}
-	for _, v := range c.VMs() {
-		s.VMs = append(s.VMs, OfVM(c, v))
-	}
 	migrations := c.Migrations()
+	waits := placeless(migrations, now)
+	for _, v := range c.VMs() {
+		vm := OfVM(c, v)
+		if vm.Why == "" && waits[vm.Name] {
+			vm.Why = waitsForPlace(vm.Name)
+		}
+		s.VMs = append(s.VMs, vm)
+	}
 	troubles := store.Health(migrations).Problems(now)
 	for _, h := range c.Hosts() {
 		s.Hosts = append(s.Hosts, ofHost(c, h, draining(h), troubles, now))
@@ -492,7 +497,34 @@ func OfMove(m *store.Migration, now time.Time) MoveReport {
 		s.Why = "outcome unknown: waits for reports of " + string(st.Source) + " and " +
 			string(st.Target)
 	}
+	if s.Why == "" && len(s.Reasons) == 0 && isPlaceless(m, now) {
+		s.Why = waitsForPlace(m.Spec.VM)
+	}
 	return s
+}
+
+// placedSoon is within what time a migration usually has a target.
+const placedSoon = 10 * time.Second
+
+// isPlaceless reports whether a migration has no target for longer than it usually takes.
+func isPlaceless(m *store.Migration, now time.Time) bool {
+	return m.State.Phase <= migration.Pending && !m.Cancel && now.Sub(m.Spec.Created) >= placedSoon
+}
+
+// placeless returns the VMs whose migrations are.
+func placeless(all []*store.Migration, now time.Time) map[hypervisor.VMID]bool {
+	vms := map[hypervisor.VMID]bool{}
+	for _, m := range all {
+		if isPlaceless(m, now) {
+			vms[m.Spec.VM] = true
+		}
+	}
+	return vms
+}
+
+// waitsForPlace says where it is told which hosts refuse a VM, and why: that takes a look at all hosts.
+func waitsForPlace(vm hypervisor.VMID) string {
+	return "it waits for a host or a free slot: godwit explain " + string(vm)
 }
 
 func moment(t time.Time) *time.Time {
