@@ -222,6 +222,12 @@ func TestVMsOutliveTheirUnits(t *testing.T) {
 	apart(t, "testdata/systemd.sh", deb, rom)
 }
 
+// TestTheClusterOfTheReadme starts with the commands that it shows.
+func TestTheClusterOfTheReadme(t *testing.T) {
+	deb, _ := built(t)
+	apart(t, "testdata/readme.sh", deb, "../../README.md")
+}
+
 // TestTheCommandsOfTheDocumentation are run as they are shown, one page after the other.
 func TestTheCommandsOfTheDocumentation(t *testing.T) {
 	has(t, "systemd-nspawn")
