@@ -13,23 +13,24 @@ import (
 // Scheduler runs the real scheduler until the test ends.
 func (s *Server) Scheduler(t testing.TB) {
 	t.Helper()
-	s.controller(t, nil, filepath.Join(s.Programs, "kube-scheduler"), "--leader-elect=false", "--bind-address=127.0.0.1",
+	s.Run(t, nil, filepath.Join(s.Programs, "kube-scheduler"), "--leader-elect=false", "--bind-address=127.0.0.1",
 		"--secure-port="+port(t), "--cert-dir="+t.TempDir(), "--kube-api-qps=500", "--kube-api-burst=1000",
 		"--authentication-kubeconfig="+s.Kubeconfig, "--authorization-kubeconfig="+s.Kubeconfig)
 }
 
-// VirtController runs the real virt-controller of KubeVirt until the test ends. The cluster has to have its
-// custom resources, the namespace kubevirt and a KubeVirt in it. dir is that of [KubeVirt].
-func (s *Server) VirtController(t testing.TB, dir string) {
+// VirtController runs the real virt-controller of KubeVirt until the test ends, and returns its process. The cluster
+// has to have its custom resources, the namespace kubevirt and a KubeVirt in it. dir is that of [KubeVirt].
+func (s *Server) VirtController(t testing.TB, dir string) int {
 	t.Helper()
 	api := s.ControlPlane.GetAPIServer()
-	s.controller(t, []string{"POD_NAMESPACE=kubevirt"}, filepath.Join(dir, "virt-controller"), "--listen=127.0.0.1",
+	return s.Run(t, []string{"POD_NAMESPACE=kubevirt"}, filepath.Join(dir, "virt-controller"), "--listen=127.0.0.1",
 		"--port="+port(t), "--launcher-image=virt-launcher", "--exporter-image=virt-exportserver",
 		"--prom-cert-file="+filepath.Join(api.CertDir, "apiserver.crt"), "--prom-key-file="+filepath.Join(api.CertDir, "apiserver.key"))
 }
 
-// controller runs a program. What it said is logged when the test has failed.
-func (s *Server) controller(t testing.TB, env []string, program string, flags ...string) {
+// Run runs a program with the credentials of Admin until the test ends, and returns its process. What it said is
+// logged when the test has failed.
+func (s *Server) Run(t testing.TB, env []string, program string, flags ...string) int {
 	t.Helper()
 	said, err := os.Create(filepath.Join(t.TempDir(), filepath.Base(program)+".log"))
 	if err != nil {
@@ -56,6 +57,7 @@ func (s *Server) controller(t testing.TB, env []string, program string, flags ..
 		}
 		said.Close()
 	})
+	return c.Process.Pid
 }
 
 // port returns a port that is free.

@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,25 +39,27 @@ import (
 // A contest is one drain, in a cluster of its own.
 type contest struct {
 	*apiserver.Server
-	t        *testing.T
-	ours     bool // this controller, else KubeVirt's
+	t        testing.TB
+	ours     bool // this controller drains, else KubeVirt's
 	c        client.Client
 	shown    cache.Cache // of pods and VMIs
 	nodes    *simnode.Nodes
 	drained  []string
 	perNode  int
 	excepted map[string]bool // VMs that cannot leave
+
+	virtController int // its process
 }
 
 // A score is how a drain went.
 type score struct {
-	empty     time.Duration // until only VMs that cannot leave are left
-	left      int
-	downtimes []time.Duration
-	failures  int
-	requests  map[string]int // by the user agent
-	leftover  string
-	created   int // migrations
+	empty    time.Duration // until only VMs that cannot leave are left
+	left     int
+	moves    []simnode.Move
+	failures int
+	requests map[string]int // by the user agent
+	leftover string
+	created  int // migrations
 }
 
 // trouble is what is wrong in a cluster, besides that nodes are emptied.
@@ -143,17 +146,35 @@ func sideBySide(t *testing.T, nodes, vms int, what trouble) (theirs, ours score,
 }
 
 func (s score) String() string {
-	p99 := time.Duration(0)
-	if len(s.downtimes) > 0 {
-		slices.Sort(s.downtimes)
-		p99 = s.downtimes[(len(s.downtimes)-1)*99/100]
-	}
-	return fmt.Sprintf("empty after %v, %d left, %d moved, downtime p99 %v, %d failures, %d migrations, requests %v, left over: %s",
-		s.empty.Round(100*time.Millisecond), s.left, len(s.downtimes), p99.Round(time.Millisecond), s.failures, s.created, s.requests, s.leftover)
+	alone := slices.DeleteFunc(slices.Clone(s.moves), func(m simnode.Move) bool { return m.Joined })
+	return fmt.Sprintf("empty after %v, %d left, %d moved, downtime p99 %v, of the %d that no transfer joined then %v, %d failures, "+
+		"%d migrations, requests %v, left over: %s", s.empty.Round(100*time.Millisecond), s.left, len(s.moves), p99(s.moves), len(alone),
+		p99(alone), s.failures, s.created, s.requests, s.leftover)
 }
 
-// newContest starts a cluster.
-func newContest(t *testing.T, ours bool, nodes, vms int, what trouble) *contest {
+// p99 is that of the downtimes.
+func p99(moves []simnode.Move) time.Duration {
+	if len(moves) == 0 {
+		return 0
+	}
+	slices.SortFunc(moves, func(a, b simnode.Move) int { return cmp.Compare(a.Downtime, b.Downtime) })
+	return moves[(len(moves)-1)*99/100].Downtime.Round(time.Millisecond)
+}
+
+// newContest starts a cluster, and the controller that drains.
+func newContest(t testing.TB, ours bool, nodes, vms int, what trouble) *contest {
+	t.Helper()
+	if ours {
+		c := newCrowd(t, nodes, vms, what, virtv1.EvictionStrategyExternal)
+		c.ours = true
+		c.start()
+		return c
+	}
+	return newCrowd(t, nodes, vms, what, virtv1.EvictionStrategyLiveMigrate)
+}
+
+// newCrowd starts a cluster with VMs of these strategies in turn.
+func newCrowd(t testing.TB, nodes, vms int, what trouble, strategies ...virtv1.EvictionStrategy) *contest {
 	t.Helper()
 	kit, err := apiserver.KubeVirt.Build()
 	if err != nil {
@@ -161,7 +182,7 @@ func newContest(t *testing.T, ours bool, nodes, vms int, what trouble) *contest 
 	}
 	ctrl.SetLogger(logr.Discard())
 	c := &contest{Server: apiserver.Start(t, filepath.Join(kit, apiserver.CRDs), "../../config/crd/godwit-vm.github.io_nodeevacuations.yaml"),
-		t: t, ours: ours, drained: []string{"node-0", "node-1"}, perNode: vms, excepted: map[string]bool{}}
+		t: t, drained: []string{"node-0", "node-1"}, perNode: vms, excepted: map[string]bool{}}
 	scheme, err := operator.Scheme()
 	if err != nil {
 		t.Fatal(err)
@@ -173,13 +194,10 @@ func newContest(t *testing.T, ours bool, nodes, vms int, what trouble) *contest 
 	}
 	c.install()
 	c.nodes = simnode.New(c.c, 2)
-	c.fill(nodes, what)
+	c.fill(nodes, what, strategies)
 	c.play(config)
 	c.Scheduler(t)
-	c.VirtController(t, kit)
-	if ours {
-		c.start()
-	}
+	c.virtController = c.VirtController(t, kit)
 	return c
 }
 
@@ -212,12 +230,8 @@ func (c *contest) full() error {
 }
 
 // fill makes the nodes with their VMs, of 1 to 8 GiB.
-func (c *contest) fill(nodes int, what trouble) {
+func (c *contest) fill(nodes int, what trouble, strategies []virtv1.EvictionStrategy) {
 	c.t.Helper()
-	strategy := virtv1.EvictionStrategyLiveMigrate
-	if c.ours {
-		strategy = virtv1.EvictionStrategyExternal
-	}
 	var all []simnode.VM
 	for n := range nodes {
 		name := fmt.Sprintf("node-%d", n)
@@ -225,7 +239,7 @@ func (c *contest) fill(nodes int, what trouble) {
 			c.t.Fatal(err)
 		}
 		for i := range c.perNode {
-			v := simnode.VM{Namespace: "shop", Name: fmt.Sprintf("vm-%d-%d", n, i), Node: name, GiB: 1 << (i % 4), Strategy: strategy,
+			v := simnode.VM{Namespace: "shop", Name: fmt.Sprintf("vm-%d-%d", n, i), Node: name, GiB: 1 << (i % 4), Strategy: strategies[i%len(strategies)],
 				Workload: fake.Workload{ColdRate: hypervisor.Bandwidth(20e6 * float64(1+i%5)), Cold: hypervisor.GiB / 2}}
 			if n == 0 && what.prepare != nil {
 				what.prepare(c, i, &v)
@@ -233,6 +247,7 @@ func (c *contest) fill(nodes int, what trouble) {
 			all = append(all, v)
 		}
 	}
+	all[len(all)-1].New = true
 	next, wrong := make(chan simnode.VM), make(chan error, len(all))
 	var workers sync.WaitGroup
 	for range 8 {
@@ -303,19 +318,7 @@ func (c *contest) start() {
 // run drains, and waits until nothing more can leave.
 func (c *contest) run(what trouble) score {
 	c.t.Helper()
-	testutil.EventuallyWithin(c.t, 2*time.Minute, "virt-controller leads", func() error {
-		// It has seen the launchers when the VMIs list them.
-		var all virtv1.VirtualMachineInstanceList
-		if err := c.shown.List(c.t.Context(), &all, client.UnsafeDisableDeepCopy); err != nil {
-			return err
-		}
-		for i := range all.Items {
-			if len(all.Items[i].Status.ActivePods) == 0 {
-				return fmt.Errorf("%s has no pods", all.Items[i].Name)
-			}
-		}
-		return nil
-	})
+	c.leads(2 * time.Minute)
 	before := c.requests()
 	began := time.Now()
 	for _, node := range c.drained { // first: no VM is to move from one to the other
@@ -346,13 +349,31 @@ func (c *contest) run(what trouble) score {
 		return last
 	})
 	s.empty = time.Since(began)
-	s.downtimes, s.failures = c.nodes.Downtimes()
+	s.moves, s.failures = c.nodes.Moves()
 	s.requests = c.requests()
 	for agent, n := range before {
 		s.requests[agent] -= n
 	}
 	s.leftover, s.created = c.leftover()
 	return s
+}
+
+// leads waits until virt-controller has seen the new VM.
+func (c *contest) leads(limit time.Duration) {
+	c.t.Helper()
+	testutil.EventuallyWithin(c.t, limit, "virt-controller leads", func() error {
+		// It has seen the launchers when the VMIs list them.
+		var all virtv1.VirtualMachineInstanceList
+		if err := c.shown.List(c.t.Context(), &all, client.UnsafeDisableDeepCopy); err != nil {
+			return err
+		}
+		for i := range all.Items {
+			if len(all.Items[i].Status.ActivePods) == 0 {
+				return fmt.Errorf("%s has no pods", all.Items[i].Name)
+			}
+		}
+		return nil
+	})
 }
 
 func (c *contest) cordon(node string) {

@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +39,8 @@ type VM struct {
 	Workload              fake.Workload
 	// NeverReady: the launchers that its migrations make do not start.
 	NeverReady bool
+	// New: virt-controller has not seen it yet. It writes to each VM and launcher that is new.
+	New bool
 }
 
 // Nodes are all of a cluster.
@@ -51,7 +54,7 @@ type Nodes struct {
 	pods      map[types.NamespacedName]bool // something has changed about them
 	vmis      map[types.NamespacedName]bool
 	starting  map[types.NamespacedName]time.Time
-	downtimes []time.Duration
+	moves     []Move
 	failures  int
 	wrong     error
 }
@@ -62,11 +65,11 @@ func New(c client.Client, speed float64) *Nodes {
 		pods: map[types.NamespacedName]bool{}, vmis: map[types.NamespacedName]bool{}, starting: map[types.NamespacedName]time.Time{}}
 }
 
-// Downtimes returns those of the migrations so far, and how many have failed.
-func (n *Nodes) Downtimes() ([]time.Duration, int) {
+// Moves returns the migrations that have succeeded so far, and how many have failed.
+func (n *Nodes) Moves() ([]Move, int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return append([]time.Duration(nil), n.downtimes...), n.failures
+	return slices.Clone(n.moves), n.failures
 }
 
 // Err returns what the nodes could not do.
@@ -125,16 +128,43 @@ func (n *Nodes) AddVM(ctx context.Context, v VM) error {
 			Controller: &yes, BlockOwnerDeletion: &yes}}},
 		Spec: corev1.PodSpec{NodeName: v.Node, Containers: []corev1.Container{{Name: "compute", Image: "virt-launcher",
 			Resources: corev1.ResourceRequirements{Requests: o.Spec.Domain.Resources.Requests}}}}}
+	if !v.New {
+		maps.Copy(p.Annotations, seenAnnotations(v))
+	}
 	if err := n.Client.Create(ctx, p); err != nil {
 		return err
 	}
-	if err := n.Client.Status().Update(ctx, running(p)); err != nil {
+	p = running(p)
+	if !v.New {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: virtv1.VirtualMachineUnpaused,
+			Status: corev1.ConditionTrue, Reason: "NotPaused", Message: "the virtual machine is not paused"})
+	}
+	if err := n.Client.Status().Update(ctx, p); err != nil {
 		return err
+	}
+	if !v.New {
+		o.Status.ActivePods = map[types.UID]string{p.UID: v.Node}
+		o.Status.LauncherContainerImageVersion = p.Spec.Containers[0].Image
+		if err := n.Client.Update(ctx, o); err != nil {
+			return err
+		}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.vms[client.ObjectKeyFromObject(o)] = v
 	return n.transfers.boot(idOf(client.ObjectKeyFromObject(o)), v.Node, hypervisor.Bytes(v.GiB)*hypervisor.GiB, v.Workload)
+}
+
+// seenAnnotations are those that virt-controller gives to a launcher.
+// Source: KubeVirt 1.8, as its virt-controller wrote them.
+func seenAnnotations(v VM) map[string]string {
+	freezer := func(what string) string {
+		return fmt.Sprintf(`["/usr/bin/virt-freezer", "--%s", "--name", "%s", "--namespace", "%s"]`, what, v.Name, v.Namespace)
+	}
+	return map[string]string{"descheduler.alpha.kubernetes.io/request-evict-only": "",
+		"pre.hook.backup.velero.io/container": "compute", "pre.hook.backup.velero.io/command": freezer("freeze"),
+		"pre.hook.backup.velero.io/timeout": "60s", "post.hook.backup.velero.io/container": "compute",
+		"post.hook.backup.velero.io/command": freezer("unfreeze")}
 }
 
 func (n *Nodes) isDead(node string) bool {
@@ -345,7 +375,7 @@ func (n *Nodes) end(ctx context.Context, o outcome) error {
 	if o.err != "" {
 		return n.fail(ctx, v, o.err)
 	}
-	n.downtimes = append(n.downtimes, o.downtime)
+	n.moves = append(n.moves, o.Move)
 	now := metav1.Now()
 	s.EndTimestamp, s.Completed, s.TargetNodeDomainDetected, s.TargetNodeDomainReadyTimestamp = &now, true, true, &now
 	v.Labels[virtv1.NodeNameLabel] = string(o.to)

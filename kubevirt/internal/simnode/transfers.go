@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -19,22 +20,32 @@ type transfers struct {
 	speed float64
 	vms   map[hypervisor.VMID]hypervisor.VM
 	jobs  map[hypervisor.JobID]*transfer
+	all   []*transfer // in the order of their start
+	last  time.Time   // when it was looked which have ended, in the model's time
 }
 
 // A transfer is under way.
 type transfer struct {
 	vm       hypervisor.VMID
 	from, to hypervisor.HostName
-	deadline time.Time // in the model's time
+	began    time.Time // in the model's time
+	deadline time.Time
 }
 
 // An outcome is how a transfer has ended.
 type outcome struct {
-	job      hypervisor.JobID
-	vm       hypervisor.VMID
-	to       hypervisor.HostName
-	downtime time.Duration
-	err      string // "" is that it has succeeded
+	job hypervisor.JobID
+	vm  hypervisor.VMID
+	to  hypervisor.HostName
+	Move
+	err string // "" is that it has succeeded
+}
+
+// A Move is a transfer that has succeeded.
+type Move struct {
+	Downtime time.Duration
+	// Joined: another transfer began on a link of it at the time of the downtime.
+	Joined bool
 }
 
 func newTransfers(speed float64) *transfers {
@@ -62,7 +73,7 @@ func (t *transfers) advance() {
 func (t *transfers) send(ctx context.Context, job, vm, from, to string, within time.Duration) error {
 	t.advance()
 	j := hypervisor.JobID(job)
-	x := &transfer{hypervisor.VMID(vm), hypervisor.HostName(from), hypervisor.HostName(to), t.net.Now().Add(within)}
+	x := &transfer{hypervisor.VMID(vm), hypervisor.HostName(from), hypervisor.HostName(to), t.net.Now(), t.net.Now().Add(within)}
 	source, target := t.net.Host(x.from), t.net.Host(x.to)
 	if source == nil || target == nil {
 		return fmt.Errorf("no host %s or %s", from, to)
@@ -75,16 +86,19 @@ func (t *transfers) send(ctx context.Context, job, vm, from, to string, within t
 		return err
 	}
 	t.jobs[j] = x
+	t.all = append(t.all, x)
 	return nil
 }
 
 // ended returns the transfers that have ended since it was called last. The old copy is removed.
 func (t *transfers) ended(ctx context.Context) (all []outcome) {
 	t.advance()
+	last := t.last
+	t.last = t.net.Now()
 	for job, x := range t.jobs {
 		source := t.net.Host(x.from)
 		p, err := source.Progress(ctx, job)
-		o := outcome{job: job, vm: x.vm, to: x.to, downtime: p.Downtime}
+		o := outcome{job: job, vm: x.vm, to: x.to, Move: Move{Downtime: p.Downtime, Joined: t.joined(x, last.Add(-p.Downtime))}}
 		switch {
 		case err != nil:
 			o.err = err.Error()
@@ -104,6 +118,19 @@ func (t *transfers) ended(ctx context.Context) (all []outcome) {
 		all = append(all, o)
 	}
 	return all
+}
+
+// joined reports whether another transfer began on a link of x since then.
+func (t *transfers) joined(x *transfer, since time.Time) bool {
+	for _, o := range slices.Backward(t.all) {
+		if o.began.Before(since) {
+			return false
+		}
+		if o != x && (o.from == x.from || o.to == x.to) {
+			return true
+		}
+	}
+	return false
 }
 
 // cancel gives a transfer up: it ends soon after.
