@@ -35,7 +35,7 @@ ip address add 10.0.0.2/32 dev lo
 set -x
 END
 	for page in install first-cluster upgrade; do
-		sed -n '/^```sh$/,/^```$/{/^```/d;s/^godwit host list$/ready/;s/^godwit doctor --answer.*/\& \&/;s/^godwit doctor --measure/measure/;p}' "$2/$page.md"
+		sed -n '/^```sh$/,/^```$/{/^```/d;s/^godwit host list$/ready/;s/^godwit doctor --answer.*/& \&/;s/^godwit doctor --measure/measure/;p}' "$2/$page.md"
 	done
 	cat <<'END'
 godwit vm list | grep -E '^default/web +n2 +running .* 1$'
