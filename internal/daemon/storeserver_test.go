@@ -17,6 +17,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/audit"
 	"github.com/godwit-vm/godwit/internal/boltstore"
+	"github.com/godwit-vm/godwit/internal/cli"
 	"github.com/godwit-vm/godwit/internal/daemon"
 	"github.com/godwit-vm/godwit/internal/etcdstore"
 	"github.com/godwit-vm/godwit/internal/etcdtest"
@@ -344,10 +345,12 @@ func TestAnAgentOverTLSNeedsNoRightsInEtcd(t *testing.T) {
 		}
 		return s, err
 	}
-	root, err := as("root")
-	fine(t, err)
-	rights := etcdstore.Rights{Controllers: []string{"a"}}
-	fine(t, root.Apply(t.Context(), rights.Roles("/godwit")))
+	cert, key := ca.Issue(t, "root")
+	rights := cli.EtcdCommand()
+	rights.SetArgs([]string{"rights", "--store", "etcd://" + strings.TrimPrefix(cluster.Endpoints[0], "https://") + "/godwit",
+		"--controllers", "a", "--operators", "bob", "--viewers", "alice", "--apply", "--etcd-ca", ca.File, "--etcd-cert", cert,
+		"--etcd-key", key})
+	fine(t, rights.ExecuteContext(t.Context()))
 	boss, err := as("a")
 	fine(t, err)
 	world(t, boss)
