@@ -98,14 +98,15 @@ func (c *HostConfig) credentials() (bad []error) {
 	}
 	files := []string{"ca-cert.pem", "server-cert.pem", "server-key.pem", "client-cert.pem",
 		"client-key.pem"}
+	how := "godwit pki issue makes it"
 	if c.TLSPSK {
-		files = []string{"keys.psk"}
+		files, how = []string{"keys.psk"}, "docs/encryption.md says how to make it"
 	}
 	for _, name := range files {
 		f, err := os.Open(filepath.Join(c.TLS, name))
 		if err != nil {
 			bad = append(bad, fmt.Errorf("--tls-dir: %w: QEMU needs this file to encrypt "+
-				"migrations", err))
+				"migrations: %s", err, how))
 			continue
 		}
 		_ = f.Close()
