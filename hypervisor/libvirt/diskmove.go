@@ -27,6 +27,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
 	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/internal/domxml"
+	"github.com/godwit-vm/godwit/internal/durable"
 )
 
 // copySynchronous is the libvirt from which on a copy can be written to synchronously.
@@ -306,7 +307,7 @@ func (d *domain) moveDisk(ctx context.Context, step nextStep, f found) error {
 	case stepNoteReady:
 		// QEMU has flushed it before it said that the copy is complete: one that only QEMU may read is flushed.
 		// Source: QEMU 7.2 block/mirror.c (mirror_run).
-		if err := backend.FlushFile(m.To); err != nil && !errors.Is(err, fs.ErrPermission) {
+		if err := durable.Sync(m.To); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return d.failMove(m, err.Error())
 		}
 		m.Phase = backend.MoveReady

@@ -20,6 +20,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/backend"
+	"github.com/godwit-vm/godwit/internal/durable"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
@@ -141,7 +142,7 @@ func (d *domain) moveOn(ctx context.Context, vm *qemu.Instance, step nextStep, j
 	m := *d.Record().Move
 	switch step {
 	case stepNoteReady:
-		if err := backend.FlushFile(m.To); err != nil {
+		if err := durable.Sync(m.To); err != nil {
 			return d.failMove(m, err.Error())
 		}
 		m.Phase = backend.MoveReady

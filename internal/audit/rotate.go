@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/godwit-vm/godwit/internal/durable"
 )
 
 // A Rotation says when a file is full, and how many full ones are kept: FILE.1 is the newest, and
@@ -139,15 +141,7 @@ func (r *Rotation) shift(path string) error {
 		return err
 	}
 	r.did()
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.Sync(filepath.Dir(path))
 }
 
 // openPrivate opens a file to add to, or makes it, that only its owner may read. A link is not

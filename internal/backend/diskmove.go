@@ -203,15 +203,6 @@ func (m *DiskMove) Drop(claim string) error {
 	return RemoveFile(claim)
 }
 
-// FlushFile writes what is cached of a file.
-func FlushFile(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
 // RemoveFile removes a file that may have been removed before.
 func RemoveFile(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

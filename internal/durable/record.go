@@ -48,7 +48,7 @@ func WriteText(path string, text []byte, synced bool) (err error) {
 	if err = os.Rename(path+Unfinished, path); err != nil || !synced {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return Sync(filepath.Dir(path))
 }
 
 // Create writes a new file that only we can read, whole or not at all, so that it survives a loss of
@@ -83,15 +83,16 @@ func finish(path string, text []byte, name func(unfinished string) error) (err e
 	if err = name(f.Name()); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return Sync(dir)
 }
 
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
+// Sync writes what is cached of a file, or of a directory: the names in it.
+func Sync(path string) error {
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // Read fills v from the record at path, and says where in it something is wrong. A file
