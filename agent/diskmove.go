@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -46,7 +45,7 @@ func (a *Agent) moveDisk(ctx context.Context, v *store.VM, d hypervisor.Domain, 
 // image that the host knows the VM to have had before stays.
 func (a *Agent) forgetMove(ctx context.Context, v *store.VM, m *hypervisor.DiskMove) error {
 	on := m.From
-	if at(v.VM, m.Disk, m.To) {
+	if v.VM.HasDisk(m.Disk, m.To) {
 		on = m.To
 	}
 	err := a.hv.Do(ctx, v.VM.ID, hypervisor.EndDiskMove{Disk: m.Disk, On: on, Keep: true})
@@ -156,7 +155,7 @@ func (a *Agent) switchDisk(ctx context.Context, v *store.VM, i int, d hypervisor
 	switch {
 	case !moves(d, m) && d.State == hypervisor.Absent:
 		return v, nil // it is started from there
-	case !moves(d, m) && !at(d.VM, m.Disk, m.To):
+	case !moves(d, m) && !d.VM.HasDisk(m.Disk, m.To):
 		return a.notMoved(ctx, v, i, string(a.host)+" has the disk elsewhere, and knows of no move", now)
 	case !moves(d, m):
 		return a.movedDisk(ctx, v, i, "", now)
@@ -183,13 +182,6 @@ func (a *Agent) switchDisk(ctx context.Context, v *store.VM, i int, d hypervisor
 		return a.movedDisk(ctx, v, i, ", and kept the old image", now)
 	}
 	return a.movedDisk(ctx, v, i, ", and removed the old image", now)
-}
-
-// at reports whether a VM has a disk at a path.
-func at(vm hypervisor.VM, disk, path string) bool {
-	return vm.Hardware != nil && slices.ContainsFunc(vm.Hardware.Disks, func(d hypervisor.Disk) bool {
-		return d.Name == disk && d.Path == path
-	})
 }
 
 // movedDisk takes back the request for a move that has ended.

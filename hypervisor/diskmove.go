@@ -23,6 +23,11 @@ const (
 	DiskFailed   DiskPhase = "Failed"   // the VM has the image From, and nothing of the copy is left, or will be
 )
 
+// HasDisk reports whether v has a disk of this name at a path.
+func (v VM) HasDisk(disk, path string) bool {
+	return slices.ContainsFunc(v.Disks(), func(d Disk) bool { return d.Name == disk && d.Path == path })
+}
+
 // AtPath returns v with a disk at another path. What has no such disk stays as it is.
 func (v VM) AtPath(disk, path string) VM {
 	if v.Hardware == nil {

@@ -38,6 +38,11 @@ type DiskMove struct {
 	Total  hypervisor.Bytes `json:",omitempty"`
 }
 
+// Asked returns what is asked for, without what the agent has written.
+func (m DiskMove) Asked() DiskMove {
+	return DiskMove{Disk: m.Disk, To: m.To, Keep: m.Keep, Cancel: m.Cancel}
+}
+
 // Disk returns the name of the disk.
 func (c DiskChange) Disk() string {
 	switch {

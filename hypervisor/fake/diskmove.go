@@ -85,9 +85,7 @@ func (d *domain) startsWith(vm hypervisor.VM) bool {
 	case m.Phase == hypervisor.DiskSwitched:
 		return vm.AtPath(m.Disk, m.To).Equal(vm)
 	}
-	return m.Phase != hypervisor.DiskReady || !slices.ContainsFunc(vm.Disks(), func(o hypervisor.Disk) bool {
-		return o.Name == m.Disk && o.Path == m.To
-	})
+	return m.Phase != hypervisor.DiskReady || !vm.HasDisk(m.Disk, m.To)
 }
 
 // keepDisk takes in that a VM starts from the image that it had.

@@ -257,15 +257,11 @@ func relocated(old, next *store.VM) bool {
 			}
 			continue
 		}
-		asked := *c.Move
-		asked.Begun, asked.Switched, asked.From = was.Move.Begun, was.Move.Switched, was.Move.From
-		asked.Copied, asked.Total, asked.Boots = was.Move.Copied, was.Move.Total, was.Move.Boots
+		asked := c.Move.Asked()
 		switch {
-		case !same(was.Move, &asked) || was.By != c.By:
+		case asked != was.Move.Asked() || was.By != c.By:
 			return false
-		case c.Move.Switched && !was.Move.Switched && !slices.ContainsFunc(old.Disks(), func(d hypervisor.Disk) bool {
-			return d.Name == asked.Disk && d.Path == c.Move.From
-		}):
+		case c.Move.Switched && !was.Move.Switched && !old.VM.HasDisk(asked.Disk, c.Move.From):
 			return false
 		case c.Move.Switched:
 			vm = vm.AtPath(asked.Disk, asked.To)
