@@ -96,11 +96,7 @@ var onwards = func() (texts [migration.Failed + 1]string) {
 
 // reasonsText says reasons in one line.
 func reasonsText(why []placement.Reason) string {
-	texts := make([]string, len(why))
-	for i := range why {
-		texts[i] = why[i].String()
-	}
-	return strings.Join(texts, "; ")
+	return (&hypervisor.Refusal{Reasons: why}).Error()
 }
 
 // migrationName is the name of a VM's migration with a number.

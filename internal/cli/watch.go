@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
@@ -75,9 +75,10 @@ func (d *desk) follow(ctx context.Context, id migration.ID) error {
 // that is zero, for so long.
 func (d *desk) empty(ctx context.Context, host hostName, atMost time.Duration) error {
 	last, said, began := "", "", d.Now()
+	var place refused
 	return d.each(ctx, func(c *client.Cluster) (bool, error) {
 		left := client.Leaving(c, host, d.settings.Controller.Evacuation, d.Now())
-		if err := d.places(ctx, left); err != nil {
+		if err := d.places(ctx, left, &place); err != nil {
 			return false, err
 		}
 		if line := left.Line(); line != last {
@@ -105,23 +106,35 @@ func (d *desk) empty(ctx context.Context, host hostName, atMost time.Duration) e
 	})
 }
 
+// A refused is why no host took a VM at a moment.
+type refused struct {
+	vm  vmid
+	why string
+	at  time.Time
+}
+
+// askAgain is how often that is asked: it reads all that is stored.
+const askAgain = 10 * time.Second
+
 // places has a controller that writes nothing tell why no host takes the first of the VMs that wait for one.
-func (d *desk) places(ctx context.Context, l *client.Left) error {
+func (d *desk) places(ctx context.Context, l *client.Left, p *refused) error {
 	if len(l.Placeless) == 0 || len(l.Moving) > 0 {
 		return nil
 	}
-	first := &l.Placeless[0]
-	e, err := client.Explain(ctx, d.Store, d.settings.Controller, first.VM, d.Now())
+	first, now := &l.Placeless[0], d.Now()
+	if first.VM == p.vm && now.Sub(p.at) < askAgain {
+		first.Why = cmp.Or(p.why, first.Why)
+		return nil
+	}
+	*p = refused{vm: first.VM, at: now}
+	e, err := client.Explain(ctx, d.Store, d.settings.Controller, first.VM, now)
 	if errors.Is(err, store.Stale) { // it has just been deleted
 		return nil
 	}
 	if err == nil && len(e.Reasons) > 0 {
-		var why []string
-		for _, r := range e.Reasons[:min(len(e.Reasons), 3)] {
-			why = append(why, r.String())
-		}
-		first.Why = strings.Join(why, "; ")
+		p.why = (&hypervisor.Refusal{Reasons: e.Reasons[:min(len(e.Reasons), 3)]}).Error()
 	}
+	first.Why = cmp.Or(p.why, first.Why)
 	return err
 }
 
