@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 // ranWhole are the pages whose blocks package internal/build runs as they are.
-var ranWhole = []string{"install.md", "first-cluster.md", "upgrade.md", "README.md"}
+var ranWhole = []string{"install.md", "first-cluster.md", "upgrade.md"}
 
 // ranInGo are the flags that a test in Go gives, and its file.
 var ranInGo = map[string]string{
@@ -26,7 +28,7 @@ type usage struct {
 }
 
 // usageOf reads a line of a shell; a line that does not call godwit is none.
-func usageOf(line string) (usage, bool) {
+func usageOf(root *cobra.Command, line string) (usage, bool) {
 	line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
 	_, call, is := strings.Cut(" "+line, " godwit ")
 	if !is {
@@ -42,7 +44,7 @@ func usageOf(line string) (usage, bool) {
 			names = append(names, w)
 		}
 	}
-	c, _, err := rootCommand().Find(names)
+	c, _, err := root.Find(names)
 	if err != nil || !c.Runnable() {
 		return usage{command: "unknown: " + call}, true
 	}
@@ -57,10 +59,10 @@ func TestEveryCommandOfTheDocumentationIsRun(t *testing.T) {
 	if err != nil || len(scripts) == 0 {
 		t.Fatal(scripts, err)
 	}
-	ran := map[string][]string{}
+	root, ran := rootCommand(), map[string][]string{}
 	for _, s := range append(scripts, "docs_test.go") {
 		for line := range strings.Lines(strings.ReplaceAll(read(t, s), `\`+"\n", " ")) {
-			if u, is := usageOf(line); is && !strings.HasPrefix(line, "exits 2 ") {
+			if u, is := usageOf(root, line); is && !strings.HasPrefix(line, "exits 2 ") {
 				ran[u.command] = append(append(ran[u.command], "itself"), u.flags...)
 			}
 		}
@@ -74,7 +76,7 @@ func TestEveryCommandOfTheDocumentationIsRun(t *testing.T) {
 			continue
 		}
 		for _, line := range commandsOf(read(t, page)) {
-			shown, _ := usageOf(line)
+			shown, _ := usageOf(root, line)
 			for _, f := range append(shown.flags, "itself") {
 				by, is := ranInGo[shown.command+" "+f]
 				if is && strings.Contains(read(t, by), `"`+f+`"`) {
