@@ -60,9 +60,8 @@ func (c *contest) move(name string) time.Duration {
 	if err := c.c.Get(ctx, key, v); err != nil {
 		c.t.Fatal(err)
 	}
-	mark := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"status":{"evacuationNodeName":%q}}`, v.Status.NodeName))
 	began := time.Now()
-	if err := c.c.Patch(ctx, v, mark); err != nil {
+	if err := c.mark(v); err != nil {
 		c.t.Fatal(err)
 	}
 	took := time.Duration(0)

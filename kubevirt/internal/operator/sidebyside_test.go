@@ -384,6 +384,12 @@ func (c *contest) cordon(node string) {
 	}
 }
 
+// mark asks a VM to leave its node, as KubeVirt's webhook does when its launcher is evicted.
+func (c *contest) mark(v *virtv1.VirtualMachineInstance) error {
+	return c.c.Patch(c.t.Context(), v, client.RawPatch("application/merge-patch+json",
+		fmt.Appendf(nil, `{"status":{"evacuationNodeName":%q}}`, v.Status.NodeName)))
+}
+
 // drain asks the VMs of a node to leave, as kubectl drain and KubeVirt's webhook do it; or creates a NodeEvacuation.
 func (c *contest) drain(node string) {
 	c.t.Helper()
@@ -404,8 +410,7 @@ func (c *contest) drain(node string) {
 		if v.Status.NodeName != node {
 			continue
 		}
-		mark := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"status":{"evacuationNodeName":%q}}`, node))
-		if err := retry.OnError(retry.DefaultRetry, func(error) bool { return true }, func() error { return c.c.Patch(ctx, v, mark) }); err != nil {
+		if err := retry.OnError(retry.DefaultRetry, func(error) bool { return true }, func() error { return c.mark(v) }); err != nil {
 			c.t.Fatal(err)
 		}
 	}
