@@ -2,10 +2,7 @@
 # Runs every command that docs/install.md, docs/first-cluster.md and docs/upgrade.md show, in this
 # order, in a real systemd: docs.sh DIST DOCS.
 set -euo pipefail
-over=$(mktemp -d)
-mount -t tmpfs tmpfs "$over"
-mkdir "$over/upper" "$over/work" "$over/root"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$over/upper,workdir=$over/work" "$over/root"
+. "$(dirname "$0")/root.sh"
 root=$over/root
 rm -f "$root"/etc/systemd/system/*.wants/*
 mkdir "$root/root/dist"
