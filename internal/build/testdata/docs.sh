@@ -2,7 +2,10 @@
 # Runs every command that docs/install.md, docs/first-cluster.md and docs/upgrade.md show, in this
 # order, in a real systemd: docs.sh DIST DOCS.
 set -euo pipefail
-. "$(dirname "$0")/root.sh"
+over=$(mktemp -d)
+mount -t tmpfs tmpfs "$over"
+mkdir "$over/upper" "$over/work" "$over/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$over/upper,workdir=$over/work" "$over/root"
 root=$over/root
 rm -f "$root"/etc/systemd/system/*.wants/*
 mkdir "$root/root/dist"

@@ -4,8 +4,14 @@
 # namespaces of its own, which take everything down with it.
 set -euo pipefail
 if [ "${4:-}" != inside ]; then
-	. "$(dirname "$0")/root.sh"
-	furnish
+	over=$(mktemp -d)
+	mount -t tmpfs tmpfs "$over"
+	mkdir "$over/upper" "$over/work" "$over/root"
+	mount -t overlay overlay -o "lowerdir=/,upperdir=$over/upper,workdir=$over/work" "$over/root"
+	mount -t proc proc "$over/root/proc"
+	mount --rbind /dev "$over/root/dev"
+	mount -t tmpfs tmpfs "$over/root/run"
+	mount -t tmpfs tmpfs "$over/root/tmp"
 	cp "$0" "$over/root/tmp/install.sh"
 	cp "$1" "$over/root/tmp/godwit.deb"
 	cp "$2" "$over/root/tmp/guest.rom"

@@ -4,8 +4,14 @@
 # down with it.
 set -euo pipefail
 if [ "${2:-}" != inside ]; then
-	. "$(dirname "$0")/root.sh"
-	furnish
+	over=$(mktemp -d)
+	mount -t tmpfs tmpfs "$over"
+	mkdir "$over/upper" "$over/work" "$over/root"
+	mount -t overlay overlay -o "lowerdir=/,upperdir=$over/upper,workdir=$over/work" "$over/root"
+	mount -t proc proc "$over/root/proc"
+	mount --rbind /dev "$over/root/dev"
+	mount -t tmpfs tmpfs "$over/root/run"
+	mount -t tmpfs tmpfs "$over/root/tmp"
 	cp "$0" "$over/root/tmp/readme.sh"
 	cp "$1" "$over/root/tmp/godwit.deb"
 	sed -n '/^godwit controller /,/^```$/{/^```/d;s/ --watch$//;p}' "$2" >"$over/root/tmp/commands"

@@ -3,7 +3,10 @@
 # has this machine's files below it: systemd.sh PACKAGE FIRMWARE. VMs must outlive their agents,
 # however those end.
 set -euo pipefail
-. "$(dirname "$0")/root.sh"
+over=$(mktemp -d)
+mount -t tmpfs tmpfs "$over"
+mkdir "$over/upper" "$over/work" "$over/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$over/upper,workdir=$over/work" "$over/root"
 root=$over/root
 rm -f "$root"/etc/systemd/system/*.wants/* # no service of the machine itself
 cp "$1" "$root/root/godwit.deb"
