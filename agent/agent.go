@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -120,13 +120,13 @@ func (a *Agent) Reconcile(ctx context.Context, now time.Time) (time.Time, error)
 			errs = append(errs, err)
 		}
 	}
-	return due.Earliest(a.queue.Next(), a.resync), errors.Join(errs...)
+	return workqueue.Earliest(a.queue.Next(), a.resync), errors.Join(errs...)
 }
 
 // bePatient waits longer before everything is looked at once more, as long as
 // nothing is amiss: hosts on which nothing happens cost next to nothing.
 func (a *Agent) bePatient(amiss bool) {
-	a.patient = due.Backoff(a.patient, a.config.ResyncCap, 1)
+	a.patient = workqueue.Backoff(a.patient, a.config.ResyncCap, 1)
 	if amiss || a.patient == 0 {
 		a.patient = a.config.Resync
 	}

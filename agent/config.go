@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/migration/convergence"
 )
 
@@ -60,11 +60,11 @@ func (c Config) Validate() error {
 		return fmt.Errorf("agent.Config.Connections is %d: use 1 to %d, or 0 for the default",
 			c.Connections, MaxConnections)
 	}
-	return due.CheckSpans("agent.Config", due.Span{Name: "Poll", Value: c.Poll},
-		due.Span{Name: "Retry", Value: c.Retry}, due.Span{Name: "RetryCap", Value: c.RetryCap},
-		due.Span{Name: "Resync", Value: c.Resync},
-		due.Span{Name: "ResyncCap", Value: c.ResyncCap},
-		due.Span{Name: "MeasureEvery", Value: c.MeasureEvery})
+	return workqueue.CheckSpans("agent.Config", workqueue.Span{Name: "Poll", Value: c.Poll},
+		workqueue.Span{Name: "Retry", Value: c.Retry}, workqueue.Span{Name: "RetryCap", Value: c.RetryCap},
+		workqueue.Span{Name: "Resync", Value: c.Resync},
+		workqueue.Span{Name: "ResyncCap", Value: c.ResyncCap},
+		workqueue.Span{Name: "MeasureEvery", Value: c.MeasureEvery})
 }
 
 // Complete returns c with the defaults filled in.

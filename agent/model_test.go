@@ -10,14 +10,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/agent"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/store"
 )
 
 // todoNaive is what a List promises, with everything kept under its key.
 type todoNaive struct {
 	now    []store.Key
-	later  due.Timers[store.Key]
+	later  workqueue.Timers[store.Key]
 	failed map[store.Key]int
 }
 

@@ -3,14 +3,14 @@ package agent
 import (
 	"slices"
 
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/store"
 )
 
 // An item is what is kept about one record.
 type item struct {
 	key    store.Key
-	alarm  due.Alarm[*item]
+	alarm  workqueue.Alarm[*item]
 	timed  bool // the alarm is set
 	waits  bool // to be looked at now
 	failed int  // how often looking at it has failed in a row

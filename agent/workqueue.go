@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -13,7 +13,7 @@ type workQueue struct {
 	items items
 	now   []*item
 	taken int // so many of now
-	later due.Alarms[*item]
+	later workqueue.Alarms[*item]
 }
 
 // Add lets a record be looked at now.
@@ -94,7 +94,7 @@ func (l *workQueue) Drop(key store.Key) {
 func (l *workQueue) Failed(key store.Key, err error, now time.Time, least, most time.Duration) {
 	wait, i := least, l.items.of(key)
 	if !errors.Is(err, store.Stale) {
-		wait = max(least, due.Backoff(least, most, i.failed))
+		wait = max(least, workqueue.Backoff(least, most, i.failed))
 		i.failed++
 	}
 	l.forget(i) // what it asked for before it failed

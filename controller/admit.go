@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
@@ -87,7 +87,7 @@ func (c *Controller) createTarget(ctx context.Context, f *migrationEntry, now ti
 		f.unschedulable = true
 		c.cache.unschedulable.Push(f)
 	}
-	wait := due.Backoff(c.config.Retry, c.config.RetryCap, int(f.tries))
+	wait := workqueue.Backoff(c.config.Retry, c.config.RetryCap, int(f.tries))
 	c.cache.setTries(f, min(f.tries+1, 16))
 	c.timers.Set(&f.alarm, now.Add(wait))
 	return false, nil

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/store"
@@ -76,7 +76,7 @@ func (c *Controller) apply(ctx context.Context, now time.Time) error {
 	a.again = d.Again
 	done, err := c.step(ctx, p, &d, now)
 	if err != nil || !done {
-		a.again = due.Earliest(a.again, now.Add(c.config.Retry))
+		a.again = workqueue.Earliest(a.again, now.Add(c.config.Retry))
 	}
 	return err
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -120,7 +120,7 @@ func (d *planDecision) move(i int, m *store.PlannedMove) {
 		m.State = store.MoveWaits
 	case m.Late && d.plan.Wave < d.plan.Waves(): // its turn comes after all waves
 	case m.Again.After(d.now):
-		d.step.Again = due.Earliest(d.step.Again, m.Again)
+		d.step.Again = workqueue.Earliest(d.step.Again, m.Again)
 	case s.Other != "":
 		d.inTheWay(m, s.Other)
 	case d.open[m.VM]:
@@ -142,7 +142,7 @@ func (d *planDecision) inTheWay(m *store.PlannedMove, other migration.ID) {
 	}
 	until, why := m.Since.Add(planPatience), fmt.Sprintf("migration %s has not ended", other)
 	if until.After(d.now) {
-		d.step.Again = due.Earliest(d.step.Again, until)
+		d.step.Again = workqueue.Earliest(d.step.Again, until)
 		if !m.Late {
 			m.Because = why
 		}
@@ -247,7 +247,7 @@ func (d *planDecision) failed(m *store.PlannedMove, own *store.Migration) {
 		return
 	}
 	m.State, m.Because = store.MoveWaits, why
-	m.Again = own.State.Entered.Add(due.Backoff(planRetry, planRetryAtMost, m.Failed-1))
+	m.Again = own.State.Entered.Add(workqueue.Backoff(planRetry, planRetryAtMost, m.Failed-1))
 }
 
 // refusedBy are the rules that end a migration whose target does not take the VM, or is not there.

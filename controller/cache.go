@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/store"
@@ -27,18 +27,18 @@ type cache struct {
 	drain        func(*store.Host) bool
 	eager        bool // plan evacuations on every step of a migration
 
-	dirty due.Work[*migrationEntry]     // migrations to be stepped
-	plans due.Work[hypervisor.HostName] // hosts whose evacuation is to be planned
+	dirty workqueue.Work[*migrationEntry]     // migrations to be stepped
+	plans workqueue.Work[hypervisor.HostName] // hosts whose evacuation is to be planned
 	// starts are VMs that are off and are to run, and whose host may not take them.
-	starts due.Work[hypervisor.VMID]
+	starts workqueue.Work[hypervisor.VMID]
 	// releases are VMs whose claims are stale.
-	releases due.Work[hypervisor.VMID]
+	releases workqueue.Work[hypervisor.VMID]
 	applied  applied
 	serviced serviced
 	// late are hosts whose drain has a deadline that is to be looked at, and paces when that is; hurried are
 	// those for which limits were raised.
-	late    due.Work[hypervisor.HostName]
-	paces   due.Timers[hypervisor.HostName]
+	late    workqueue.Work[hypervisor.HostName]
+	paces   workqueue.Timers[hypervisor.HostName]
 	hurried map[hypervisor.HostName]bool
 	begun   []*store.Rebuild // of VMs that have been started elsewhere, and are cleaned up
 	moves   []reservedMove   // scratch of rebook
@@ -61,9 +61,9 @@ type migrationEntry struct {
 	vm            *vmEntry   // the VM that it moves
 	source        *hostEntry // what its record names, as target; nil while it names none
 	target        *hostEntry
-	alarm         due.Alarm[*migrationEntry] // when it is to be looked at, changed or not
-	entry         queueEntry                 // in the cache's queue
-	gone          bool                       // its record is gone
+	alarm         workqueue.Alarm[*migrationEntry] // when it is to be looked at, changed or not
+	entry         queueEntry                       // in the cache's queue
+	gone          bool                             // its record is gone
 	ended         bool
 	holds         bool   // a slot
 	tries         uint8  // how often no host was found in a row, as far as that matters

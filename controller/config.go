@@ -7,7 +7,7 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -55,9 +55,9 @@ type Config struct {
 
 // Validate returns every reason why c cannot be meant.
 func (c Config) Validate() error {
-	return errors.Join(c.Migration.Validate(), due.CheckSpans("controller.Config",
-		due.Span{Name: "Retry", Value: c.Retry}, due.Span{Name: "RetryCap", Value: c.RetryCap},
-		due.Span{Name: "Resync", Value: c.Resync}))
+	return errors.Join(c.Migration.Validate(), workqueue.CheckSpans("controller.Config",
+		workqueue.Span{Name: "Retry", Value: c.Retry}, workqueue.Span{Name: "RetryCap", Value: c.RetryCap},
+		workqueue.Span{Name: "Resync", Value: c.Resync}))
 }
 
 // Complete returns c with the defaults filled in.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/store"
@@ -29,13 +29,13 @@ type Controller struct {
 	unread  int       // writings of our own since then
 	since   time.Time // the first of the looks that go on with each other
 	turns   drainScheduler
-	timers  due.Alarms[*migrationEntry]
-	later   due.Timers[hypervisor.HostName]         // evacuations to be planned again
-	probes  due.Timers[hypervisor.HostName]         // hosts in trouble to be tried again
+	timers  workqueue.Alarms[*migrationEntry]
+	later   workqueue.Timers[hypervisor.HostName]   // evacuations to be planned again
+	probes  workqueue.Timers[hypervisor.HostName]   // hosts in trouble to be tried again
 	doubt   *store.Migration                        // as it was when it may have got a slot
 	pullBy  time.Time                               // when to look at the store, told or not
 	warned  map[hypervisor.VMID]hypervisor.HostName // who was said to block which drain
-	restart due.Timers[hypervisor.VMID]             // starts to be tried again
+	restart workqueue.Timers[hypervisor.VMID]       // starts to be tried again
 	tried   map[hypervisor.VMID]uint8               // how often no host was found for one in a row
 
 	sight  observation        // scratch of see
@@ -80,11 +80,11 @@ func (c *Controller) Reconcile(ctx context.Context, now time.Time) (time.Time, e
 	if c.behind() {
 		c.pullBy = now.Add(time.Millisecond)
 	}
-	next := due.Earliest(c.cache.applied.again, c.later.Next())
-	next = due.Earliest(next, c.cache.serviced.again)
-	next = due.Earliest(next, c.cache.paces.Next())
-	next = due.Earliest(next, due.Earliest(c.probes.Next(), c.restart.Next()))
-	return due.Earliest(c.pullBy, due.Earliest(c.timers.Next(), next)), err
+	next := workqueue.Earliest(c.cache.applied.again, c.later.Next())
+	next = workqueue.Earliest(next, c.cache.serviced.again)
+	next = workqueue.Earliest(next, c.cache.paces.Next())
+	next = workqueue.Earliest(next, workqueue.Earliest(c.probes.Next(), c.restart.Next()))
+	return workqueue.Earliest(c.pullBy, workqueue.Earliest(c.timers.Next(), next)), err
 }
 
 // requeueDue marks what is due.
@@ -204,9 +204,9 @@ func (c *Controller) pull(ctx context.Context) error {
 // come first, so that what is on them finds its place.
 func (c *Controller) reset(all []store.Record) {
 	c.cache = c.newCache(len(all))
-	c.timers, c.later = due.Alarms[*migrationEntry]{}, due.Timers[hypervisor.HostName]{}
-	c.probes = due.Timers[hypervisor.HostName]{}
-	c.restart = due.Timers[hypervisor.VMID]{}
+	c.timers, c.later = workqueue.Alarms[*migrationEntry]{}, workqueue.Timers[hypervisor.HostName]{}
+	c.probes = workqueue.Timers[hypervisor.HostName]{}
+	c.restart = workqueue.Timers[hypervisor.VMID]{}
 	for _, kind := range []store.Kind{store.HostKind, store.VMKind, store.MigrationKind, store.PlanKind,
 		store.MaintenanceKind} {
 		for _, r := range all {

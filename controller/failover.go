@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -64,7 +64,7 @@ func (w *FailoverController) Reconcile(ctx context.Context, now time.Time) (time
 	if !w.planned || !w.retry.IsZero() && !now.Before(w.retry) {
 		errs = append(errs, w.place(ctx, now), w.tidy(ctx))
 	}
-	w.wake = due.Earliest(w.wake, w.retry)
+	w.wake = workqueue.Earliest(w.wake, w.retry)
 	return w.wake, errors.Join(errs...)
 }
 
@@ -135,7 +135,7 @@ func (w *FailoverController) put(ctx context.Context, r store.Record, while ...s
 
 // again lets the failover controller look again soon.
 func (w *FailoverController) again() {
-	w.wake = due.Earliest(w.wake, w.leases.looked.Add(w.config.Poll))
+	w.wake = workqueue.Earliest(w.wake, w.leases.looked.Add(w.config.Poll))
 }
 
 // judgeAll judges every host, by name.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -78,10 +78,10 @@ func (c FailoverConfig) Validate() error {
 		errs = append(errs, fmt.Errorf("failover.Config.FenceAtOnce is %d: use a positive number, "+
 			"or 0 for the default", c.FenceAtOnce))
 	}
-	return errors.Join(append(errs, due.CheckSpans("failover.Config",
-		due.Span{Name: "Grace", Value: c.Grace}, due.Span{Name: "FenceAfter", Value: c.FenceAfter},
-		due.Span{Name: "Poll", Value: c.Poll}, due.Span{Name: "Retry", Value: c.Retry},
-		due.Span{Name: "RetryCap", Value: c.RetryCap}))...)
+	return errors.Join(append(errs, workqueue.CheckSpans("failover.Config",
+		workqueue.Span{Name: "Grace", Value: c.Grace}, workqueue.Span{Name: "FenceAfter", Value: c.FenceAfter},
+		workqueue.Span{Name: "Poll", Value: c.Poll}, workqueue.Span{Name: "Retry", Value: c.Retry},
+		workqueue.Span{Name: "RetryCap", Value: c.RetryCap}))...)
 }
 
 // Complete returns c with the defaults filled in.
@@ -115,7 +115,7 @@ func byStrategy(v *store.VM) int {
 
 // backoff returns how long to wait after so many attempts to fence a host.
 func (c *FailoverConfig) backoff(attempts int) time.Duration {
-	return due.Backoff(c.Retry, c.RetryCap, attempts-1)
+	return workqueue.Backoff(c.Retry, c.RetryCap, attempts-1)
 }
 
 // least is how many hosts make a cluster in which one may always be fenced.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -58,7 +58,7 @@ func (w *FailoverController) fence(ctx context.Context, now time.Time) error {
 	return errors.Join(errs...)
 }
 
-func (w *FailoverController) wakeAt(t time.Time) { w.wake = due.Earliest(w.wake, t) }
+func (w *FailoverController) wakeAt(t time.Time) { w.wake = workqueue.Earliest(w.wake, t) }
 
 // calm reports whether no more hosts are silent than may be. It says so when that
 // changes, if a silent host is to be fenced.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -92,7 +92,7 @@ func (c *Controller) maintain(ctx context.Context, now time.Time) error {
 	v.again = d.Again
 	done, err := c.service(ctx, m, &d, now)
 	if err != nil || !done {
-		v.again = due.Earliest(v.again, now.Add(c.config.Retry))
+		v.again = workqueue.Earliest(v.again, now.Add(c.config.Retry))
 	}
 	return err
 }

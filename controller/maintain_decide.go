@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -133,7 +133,7 @@ func (d *maintenanceDecision) edge() {
 	for _, w := range d.run.Windows {
 		for _, at := range [...]time.Time{w.Begin, w.End} {
 			if at.After(d.now) {
-				d.step.Again = due.Earliest(d.step.Again, at)
+				d.step.Again = workqueue.Earliest(d.step.Again, at)
 			}
 		}
 	}
@@ -342,7 +342,7 @@ func (d *maintenanceDecision) late(since time.Time, used, limit time.Duration) b
 	}
 	at := since.Add(limit - used)
 	if at.After(d.now) {
-		d.step.Again = due.Earliest(d.step.Again, at)
+		d.step.Again = workqueue.Earliest(d.step.Again, at)
 		return false
 	}
 	return true

@@ -2,14 +2,14 @@ package controller
 
 import (
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/migration"
 )
 
 // A priorityQueue has migrations by precedence. One may be in it more than once. The zero value is
 // empty.
 type priorityQueue[T item] struct {
-	heap due.Heap[queuedItem[T]]
+	heap workqueue.Heap[queuedItem[T]]
 }
 
 // queuedItem is one who stands in line. What [migration.ByPrecedence] compares first is kept beside
@@ -27,7 +27,7 @@ type rank struct {
 	longer   hypervisor.Bytes // more goes first
 }
 
-// Before implements [due.Item].
+// Before implements [workqueue.Item].
 func (a queuedItem[T]) Before(b queuedItem[T]) bool {
 	switch x, y := &a.rank, &b.rank; {
 	case x.priority != y.priority:

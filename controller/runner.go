@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 )
 
 // runner is a loop that runs.
@@ -99,7 +99,7 @@ func (r *runner) sleep(ctx context.Context, rest time.Duration) error {
 // growing returns the nth pause in a row: from Min, doubled each time up to Max, and
 // with jitter.
 func (l *Loop) growing(n int) time.Duration {
-	d := due.Backoff(l.Min, l.Max, n-1)
+	d := workqueue.Backoff(l.Min, l.Max, n-1)
 	return max(l.Min, d/2+time.Duration(min(max(0, l.Jitter()), 1)*float64(d-d/2)))
 }
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 )
 
 // Config is what an operator decides about migrations. A zero field takes the default that it
@@ -91,10 +91,10 @@ func (c *Config) completed() *Config {
 // Validate returns every reason why c cannot be meant: a negative time is over before it begins,
 // so that every migration would fail, or be tried again, at once.
 func (c Config) Validate() error {
-	t, of := &c.Timeouts, func(name string, value time.Duration) due.Span {
-		return due.Span{Name: name, Value: value}
+	t, of := &c.Timeouts, func(name string, value time.Duration) workqueue.Span {
+		return workqueue.Span{Name: name, Value: value}
 	}
-	return due.CheckSpans("migration.Config", of("Timeouts.Pending", t.Pending),
+	return workqueue.CheckSpans("migration.Config", of("Timeouts.Pending", t.Pending),
 		of("Timeouts.Unschedulable", t.Unschedulable), of("Timeouts.Target", t.Target),
 		of("Timeouts.HandOver", t.HandOver), of("Timeouts.Prepare", t.Prepare),
 		of("Timeouts.Begin", t.Begin), of("Timeouts.Transfer", t.Transfer),

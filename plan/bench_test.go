@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/verify"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/plan"
 )
@@ -25,7 +25,7 @@ func BenchmarkPlan(b *testing.B) {
 			for b.Loop() {
 				a = plan.Drain(f, hosts)
 			}
-			if err := verify.Empties(f, a.Waves, hosts); err != nil {
+			if err := whatif.CheckEmpties(f, a.Waves, hosts); err != nil {
 				b.Fatal(err)
 			}
 			b.ReportMetric(float64(plan.Count(a.Waves)), "moves")

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/verify"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/plan"
 )
@@ -42,7 +42,7 @@ func TestPlanEqualsBruteForce(t *testing.T) {
 		a := plan.Drain(f, hosts)
 		fewest, left, away := bruteForce(f, hosts)
 		possible := left == 0
-		if err := verify.Moves(f, a.Waves); err != nil {
+		if err := whatif.CheckMoves(f, a.Waves); err != nil {
 			t.Fatal(err)
 		}
 		moves := 0
@@ -53,11 +53,11 @@ func TestPlanEqualsBruteForce(t *testing.T) {
 			if len(a.Left) == 0 || a.Proof == nil {
 				t.Fatalf("what cannot be done is planned or not proven: %+v", a)
 			}
-			if err := verify.Certificate(f, hosts, a.Proof); err != nil {
+			if err := whatif.CheckCertificate(f, hosts, a.Proof); err != nil {
 				t.Fatalf("%+v: %v", a.Proof, err)
 			}
 			for _, c := range a.Further {
-				if err := verify.Certificate(f, hosts, &c); err != nil {
+				if err := whatif.CheckCertificate(f, hosts, &c); err != nil {
 					t.Fatalf("%+v: %v", c, err)
 				}
 			}
@@ -75,7 +75,7 @@ func TestPlanEqualsBruteForce(t *testing.T) {
 			seen[string(a.Proof.Kind)+" "+string(a.Proof.Resource)]++
 			return
 		}
-		if err := verify.Empties(f, a.Waves, hosts); err != nil {
+		if err := whatif.CheckEmpties(f, a.Waves, hosts); err != nil {
 			t.Fatalf("it takes %d moves: %v", fewest, err)
 		}
 		if moves != fewest || !a.Fewest || a.Proof != nil || len(a.Left) > 0 || a.Least > moves {
@@ -98,19 +98,19 @@ func TestPlanOfPackedFleets(t *testing.T) {
 		a := plan.Drain(f, hosts)
 		switch {
 		case len(a.Left) == 0:
-			if err := verify.Empties(f, a.Waves, hosts); err != nil {
+			if err := whatif.CheckEmpties(f, a.Waves, hosts); err != nil {
 				t.Fatal(err)
 			}
 			seen[fmt.Sprintf("%d more", plan.Count(a.Waves)-a.Least)]++
 		case a.Proof != nil:
-			if err := verify.Certificate(f, hosts, a.Proof); err != nil {
+			if err := whatif.CheckCertificate(f, hosts, a.Proof); err != nil {
 				t.Fatalf("%+v: %v", a.Proof, err)
 			}
 			seen[string(a.Proof.Kind)+" "+string(a.Proof.Resource)]++
 		default:
 			seen["given up"]++
 		}
-		if err := verify.Moves(f, a.Waves); err != nil {
+		if err := whatif.CheckMoves(f, a.Waves); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/verify"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/plan"
 )
@@ -94,7 +94,7 @@ func TestEveryPlanIsPossible(t *testing.T) {
 			if o.Proof != nil {
 				proofs++
 				hosts := []hypervisor.HostName{o.Host}
-				if err := verify.Certificate(now, hosts, o.Proof); err != nil {
+				if err := whatif.CheckCertificate(now, hosts, o.Proof); err != nil {
 					t.Fatalf("obstacle %+v: %v", o, err)
 				}
 			}
@@ -125,7 +125,7 @@ func follow(t *rapid.T, now *plan.Fleet, r *plan.Request, b plan.Batch) *plan.Fl
 		at, _ := now.HostAt(name)
 		closed.Hosts[at].Cordoned = true
 	}
-	if err := verify.Empties(closed, b.Waves, b.Hosts); err != nil {
+	if err := whatif.CheckEmpties(closed, b.Waves, b.Hosts); err != nil {
 		t.Fatalf("batch %v: %v", b.Hosts, err)
 	}
 	next := moved(now, slices.Concat(b.Waves...))
@@ -176,7 +176,7 @@ func TestTheWayBackEqualsBruteForce(t *testing.T) {
 		before := drawFleet(t, 3, 6)
 		now := shuffled(t, before)
 		r := plan.PlanReturn(now, before)
-		if err := verify.Moves(now, r.Waves); err != nil {
+		if err := whatif.CheckMoves(now, r.Waves); err != nil {
 			t.Fatal(err)
 		}
 		if len(r.Parked) > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/verify"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/plan"
 )
@@ -110,7 +110,7 @@ func TestParking(t *testing.T) {
 	if diff := cmp.Diff([]hypervisor.VMID{"b0"}, r.Parked); diff != "" {
 		t.Errorf("parked (-want +got):\n%s", diff)
 	}
-	if err := verify.Moves(now, r.Waves); err != nil {
+	if err := whatif.CheckMoves(now, r.Waves); err != nil {
 		t.Error(err)
 	}
 	now.Hosts[2].Cordoned = true // nowhere to park

@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/config"
-	"github.com/godwit-vm/godwit/internal/verify"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/plan"
 )
@@ -194,7 +194,7 @@ func overfull(f *inventory.Fleet) bool {
 func followUpgrade(t *rapid.T, f *inventory.Fleet, after []inventory.Host, p *plan.UpgradePlan) {
 	now := *f
 	for _, s := range p.Steps {
-		if err := verify.Empties(plan.FromInventory(&now), s.Waves, []hypervisor.HostName{s.Host}); err != nil {
+		if err := whatif.CheckEmpties(plan.FromInventory(&now), s.Waves, []hypervisor.HostName{s.Host}); err != nil {
 			t.Fatalf("%s: %v", s.Host, err)
 		}
 		now.VMs, now.Hosts = slices.Clone(now.VMs), slices.Clone(now.Hosts)

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/verify"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/plan"
 )
@@ -35,13 +35,13 @@ func TestWavesPassTheVerifier(t *testing.T) {
 		if diff := cmp.Diff(moves, []plan.Move(slices.Concat(waves...))); diff != "" {
 			t.Errorf("the order changed (-want +got):\n%s", diff)
 		}
-		if err := verify.Moves(f, waves); err != nil {
+		if err := whatif.CheckMoves(f, waves); err != nil {
 			t.Error(err)
 		}
 		for i := 1; i < len(waves); i++ { // every border is needed
 			joined := slices.Concat(waves[i-1], waves[i][:1])
 			all := slices.Concat(waves[:i-1], []plan.Wave{joined})
-			if verify.Moves(f, all) == nil {
+			if whatif.CheckMoves(f, all) == nil {
 				t.Errorf("%v could be one wave", joined)
 			}
 		}

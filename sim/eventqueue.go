@@ -3,13 +3,13 @@ package sim
 import (
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 )
 
 // An eventQueue is what is to happen, in order of time, and at one moment in the order in
 // which it was added. The zero value is empty.
 type eventQueue[T any] struct {
-	plans due.Heap[plan[T]]
+	plans workqueue.Heap[plan[T]]
 	seq   int
 }
 
@@ -45,5 +45,5 @@ type plan[T any] struct {
 	what T
 }
 
-// Before implements [due.Item].
+// Before implements [workqueue.Item].
 func (p plan[T]) Before(q plan[T]) bool { return p.at < q.at || p.at == q.at && p.seq < q.seq }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -85,7 +85,7 @@ func (p *power) Cut(_ context.Context, host hypervisor.HostName, attempt string)
 	began, asked := p.since[key]
 	if !asked {
 		p.since[key] = p.world.Now()
-		p.world.At(due.Later(p.world.Now(), p.config.CutTakes), CrashHost{Host: host, For: p.config.ReturnAfter})
+		p.world.At(workqueue.Later(p.world.Now(), p.config.CutTakes), CrashHost{Host: host, For: p.config.ReturnAfter})
 		return "", nil
 	}
 	if p.world.Now()-began < p.config.CutTakes || !p.world.Down(host) {

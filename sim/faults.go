@@ -6,7 +6,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -95,7 +95,7 @@ func (w *World) fault(host hypervisor.HostName, what string) {
 
 // later lets a fault end.
 func (w *World) later(after time.Duration, how func(*World)) {
-	w.At(due.Later(w.Now(), after), ending(how))
+	w.At(workqueue.Later(w.Now(), after), ending(how))
 }
 
 type ending func(*World)

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -91,7 +91,7 @@ func (e RunHooks) happen(w *World) {
 	if h, is := m.HookDue(w.now); is && w.HostRecord(h.Name) != nil {
 		e.begin(w, m, &h)
 	}
-	w.At(due.Later(w.Now(), every), e)
+	w.At(workqueue.Later(w.Now(), every), e)
 }
 
 // begin begins the hook of a host. That it has begun is stored first.
@@ -108,7 +108,7 @@ func (e RunHooks) begin(w *World, m *store.Maintenance, h *store.ServicedHost) {
 	w.put(m.Answered(a))
 	w.At(w.Now(), Reboot{Host: h.Name, For: takes})
 	a.State = store.HookDone
-	w.At(due.Later(w.Now(), takes), Answer{Run: e.Run, Answer: a})
+	w.At(workqueue.Later(w.Now(), takes), Answer{Run: e.Run, Answer: a})
 }
 
 // executing lists the VMs that execute on a host.

@@ -8,7 +8,7 @@ import (
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -38,7 +38,7 @@ type participant struct {
 	reborn bool       // it starts again when it is woken
 	mark   store.Mark // what it has seen of the store, on its disk
 	born   time.Time  // when the process started
-	alarm  due.Alarm[*participant]
+	alarm  workqueue.Alarm[*participant]
 }
 
 // join connects a new participant, and lets it start.
@@ -94,11 +94,11 @@ func (w *World) run(p *participant) {
 		return
 	}
 	p.line.Unanswered = false
-	now := due.Shift(w.now, p.skew)
+	now := workqueue.Shift(w.now, p.skew)
 	next, err := p.brain.Reconcile(w.ctx, now)
 	if p.claim != nil && !p.line.Died {
 		again, wrong := p.claim.Reconcile(w.ctx, now)
-		next, err = due.Earliest(next, again), errors.Join(err, wrong)
+		next, err = workqueue.Earliest(next, again), errors.Join(err, wrong)
 		if w.refusedName(p, wrong) {
 			return
 		}
@@ -106,7 +106,7 @@ func (w *World) run(p *participant) {
 	}
 	if p.aside != nil && !p.line.Died {
 		again, wrong := p.aside.Reconcile(w.ctx, now)
-		next, err = due.Earliest(next, again), errors.Join(err, wrong)
+		next, err = workqueue.Earliest(next, again), errors.Join(err, wrong)
 	}
 	if p.line.Died {
 		w.say(p.host, "", "process died in the middle of its work")
@@ -127,7 +127,7 @@ func (w *World) run(p *participant) {
 		}
 	}
 	if !next.IsZero() {
-		w.wake(p, due.Shift(next, -p.skew))
+		w.wake(p, workqueue.Shift(next, -p.skew))
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
-	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -71,9 +71,9 @@ type Config struct {
 
 // Validate returns every reason why c cannot be meant.
 func (c Config) Validate() error {
-	return errors.Join(c.Controller.Validate(), c.Agent.Validate(), due.CheckSpans("sim.Config",
-		due.Span{Name: "Delay", Value: c.Delay}, due.Span{Name: "Lease", Value: c.Lease},
-		due.Span{Name: "Quiet", Value: c.Quiet}, due.Span{Name: "Futile", Value: c.Futile}))
+	return errors.Join(c.Controller.Validate(), c.Agent.Validate(), workqueue.CheckSpans("sim.Config",
+		workqueue.Span{Name: "Delay", Value: c.Delay}, workqueue.Span{Name: "Lease", Value: c.Lease},
+		workqueue.Span{Name: "Quiet", Value: c.Quiet}, workqueue.Span{Name: "Futile", Value: c.Futile}))
 }
 
 func (c Config) complete() Config {
@@ -111,7 +111,7 @@ type World struct {
 
 	people map[hypervisor.HostName]*participant
 	order  []hypervisor.HostName // agents, as they were added
-	wakes  due.Alarms[*participant]
+	wakes  workqueue.Alarms[*participant]
 	plans  eventQueue[Event]
 
 	watch   watch
@@ -262,10 +262,10 @@ func (w *World) Run(until time.Duration) Ending {
 		switch {
 		case w.stops():
 			return Stopped
-		case w.plans.Len() == 0 && (!ok || due.Between(w.changed, next) > w.quiet()):
+		case w.plans.Len() == 0 && (!ok || workqueue.Between(w.changed, next) > w.quiet()):
 			w.rests = until
 			return AtRest
-		case w.plans.Len() == 0 && due.Between(Epoch, next)-w.watch.News > w.config.Futile:
+		case w.plans.Len() == 0 && workqueue.Between(Epoch, next)-w.watch.News > w.config.Futile:
 			return Futile
 		case next.After(end):
 			w.advance(end)
@@ -289,9 +289,9 @@ func (w *World) quiet() time.Duration {
 // next returns when something happens next.
 func (w *World) next() (time.Time, bool) {
 	w.stirs, _ = w.network.Next()
-	at := due.Earliest(w.wakes.Next(), w.stirs)
+	at := workqueue.Earliest(w.wakes.Next(), w.stirs)
 	if t, ok := w.plans.Next(); ok {
-		at = due.Earliest(at, Epoch.Add(t))
+		at = workqueue.Earliest(at, Epoch.Add(t))
 	}
 	return at, !at.IsZero()
 }
@@ -343,7 +343,7 @@ func (w *World) step(at time.Time) {
 // anything does.
 func (w *World) advance(at time.Time) {
 	if at.After(w.now) {
-		w.now, w.since = at, due.Between(Epoch, at)
+		w.now, w.since = at, workqueue.Between(Epoch, at)
 	}
 	w.network.AdvanceTo(w.now)
 	if !w.stirs.IsZero() && !w.stirs.After(w.now) {

@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 )
 
 // Election configures an [Elector].
@@ -119,7 +119,7 @@ func (e *Elector) Reconcile(ctx context.Context, now time.Time) (time.Time, erro
 			e.pace.rest(now, e.config.Every)
 		}
 	}
-	return due.Earliest(wake, e.pace.until), err
+	return workqueue.Earliest(wake, e.pace.until), err
 }
 
 // Leading returns the record that says that we lead, as we believe.

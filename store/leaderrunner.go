@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 )
 
 // A Participant looks once, acts once, and says when it wants to look again.
@@ -51,7 +51,7 @@ func (l *LeaderRunner) Reconcile(ctx context.Context, now time.Time) (time.Time,
 		l.inner, l.term = nil, nil
 		return now.Add(l.elector.config.Every / retry), errors.Join(err, inner)
 	}
-	return due.Earliest(wake, again), errors.Join(err, inner)
+	return workqueue.Earliest(wake, again), errors.Join(err, inner)
 }
 
 // Leading reports whether the inner participant acts, and in which term.

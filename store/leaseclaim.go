@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 )
 
 // Tenancy configures a [LeaseClaim].
@@ -107,7 +107,7 @@ func (c *LeaseClaim) Reconcile(ctx context.Context, now time.Time) (time.Time, e
 		return wake, err
 	}
 	err = c.take(ctx)
-	return due.Earliest(wake, soon), err
+	return workqueue.Earliest(wake, soon), err
 }
 
 // admit asks the record of the host whether the name is ours.

@@ -9,7 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/internal/predict"
-	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/plan"
@@ -93,8 +93,8 @@ func (e *explanation) predict(ctx context.Context, s *config.Scenario, vm *inven
 	if e.Outcome != placement.Accepted || e.Source == "" || e.Source == e.Target || !vm.Migratable {
 		return nil
 	}
-	p := &rehearse.Play{Scenario: rehearse.Endless(s),
-		Stops: &rehearse.Stops{Together: map[hypervisor.VMID]bool{e.VM: true}}}
+	p := &whatif.Play{Scenario: whatif.Endless(s),
+		Stops: &whatif.Stops{Together: map[hypervisor.VMID]bool{e.VM: true}}}
 	move := plan.Move{VM: e.VM, Source: e.Source, Target: e.Target}
 	passage, err := p.Solo(ctx, move)
 	switch {

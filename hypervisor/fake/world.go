@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/internal/maxmin"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 )
 
 // commandCosts are what a transfer costs besides the wire.
@@ -81,7 +81,7 @@ func (w *world) Next() (time.Time, bool) {
 
 // AdvanceTo moves time to t and makes happen what happens until then. Time does not go back.
 func (w *world) AdvanceTo(t time.Time) {
-	until := max(w.Now, due.Between(w.Start, t))
+	until := max(w.Now, workqueue.Between(w.Start, t))
 	for n := w.Agenda.Next(); n != nil && n.At <= until; n = w.Agenda.Next() {
 		w.Now = n.At
 		w.Agenda.Disarm(n)

@@ -20,7 +20,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/audit"
 	"github.com/godwit-vm/godwit/internal/config"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/sim"
@@ -52,7 +52,7 @@ type cluster struct {
 	name   string
 	term   uint64
 	brains map[hypervisor.HostName]store.Participant
-	wakes  due.Timers[hypervisor.HostName]
+	wakes  workqueue.Timers[hypervisor.HostName]
 }
 
 // amnesiac is a store that may have forgotten what has changed.
@@ -183,7 +183,7 @@ func (c *cluster) run(d time.Duration) {
 		c.hint()
 		next := c.wakes.Next()
 		if at, ok := c.fabric.Next(); ok {
-			next = due.Earliest(next, at)
+			next = workqueue.Earliest(next, at)
 		}
 		if next.IsZero() || next.After(end) {
 			c.now = end

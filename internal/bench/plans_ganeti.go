@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/config"
-	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -133,7 +133,7 @@ func (q *drain) played(ctx context.Context, contestant string, waves []plan.Wave
 	if err != nil {
 		return PlanRow{}, err
 	}
-	run, err := (&rehearse.Play{Scenario: rehearse.Endless(s), Hosts: q.hosts, Waves: waves}).Nominal(ctx)
+	run, err := (&whatif.Play{Scenario: whatif.Endless(s), Hosts: q.hosts, Waves: waves}).Nominal(ctx)
 	if err != nil {
 		return PlanRow{}, err
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/config"
-	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/plan"
 )
 
@@ -174,12 +174,12 @@ func forecasts(b *testing.B, hosts, drained, worlds int) {
 		b.Fatal(err)
 	}
 	s.Until = 240 * time.Hour
-	q := rehearse.Question{Samples: worlds}
+	q := whatif.Question{Samples: worlds}
 	for i := range drained {
 		q.Hosts = append(q.Hosts, f.Hosts[i+1].Name)
 	}
 	for b.Loop() {
-		if a, err := rehearse.Ask(context.Background(), s, q); err != nil || len(a.Left) > 0 {
+		if a, err := whatif.Ask(context.Background(), s, q); err != nil || len(a.Left) > 0 {
 			b.Fatal(err, a.Left)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/godwit-vm/godwit/internal/config"
-	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/plan"
 )
 
@@ -124,7 +124,7 @@ func (f *calendarFlags) search(ctx context.Context, s *config.Scenario, together
 	if goal == nil {
 		return play(s, together)
 	}
-	p := &rehearse.Play{Scenario: s}
+	p := &whatif.Play{Scenario: s}
 	var first *maintenanceAnswer
 	for _, settings := range goal.limits(p.Present()) {
 		a, err := goal.fit(p.With(settings, nil).Scenario, together, play, service)
@@ -142,8 +142,8 @@ func (f *calendarFlags) search(ctx context.Context, s *config.Scenario, together
 }
 
 // limits lists the limits that are tried, the lowest first.
-func (g *calendarGoal) limits(present rehearse.Settings) []rehearse.Settings {
-	all := []rehearse.Settings{present}
+func (g *calendarGoal) limits(present whatif.Settings) []whatif.Settings {
+	all := []whatif.Settings{present}
 	if !g.search {
 		return all
 	}

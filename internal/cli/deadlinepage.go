@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/sim"
 )
@@ -47,7 +47,7 @@ func deadline(out io.Writer, p drainPage) {
 }
 
 // rescue prints what would meet a deadline that no limits meet.
-func rescue(out io.Writer, p drainPage, r *rehearse.DeadlineRemedy, empty string) {
+func rescue(out io.Writer, p drainPage, r *whatif.DeadlineRemedy, empty string) {
 	what := r.Option
 	if len(r.VMs) > 0 {
 		what += " " + words.List(short(r.VMs))
@@ -67,8 +67,8 @@ func rescue(out io.Writer, p drainPage, r *rehearse.DeadlineRemedy, empty string
 
 // order lists the moves of an order that controllers do not have, for operators who request the
 // migrations one by one.
-func order(out io.Writer, d *rehearse.Deadline) {
-	if d.With.Settings.Order != rehearse.LongestFirst {
+func order(out io.Writer, d *whatif.Deadline) {
+	if d.With.Settings.Order != whatif.LongestFirst {
 		return
 	}
 	fmt.Fprintln(out, "controllers do not have this order: request the migrations yourself, in this one")
@@ -85,7 +85,7 @@ func order(out io.Writer, d *rehearse.Deadline) {
 	}
 }
 
-func settings(s *rehearse.Settings) string {
+func settings(s *whatif.Settings) string {
 	text := fmt.Sprintf("perCluster=%s perSource=%s order=%s", limit(s.PerCluster, "unlimited"),
 		limit(s.PerSource, "unlimited"), s.Order)
 	if s.Bandwidth > 0 {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/plan"
 )
 
@@ -176,7 +176,7 @@ func (f *drainFlags) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	d, err := rehearse.Ask(c.Context(), s, rehearse.Question{Hosts: hosts, Samples: f.samples,
+	d, err := whatif.Ask(c.Context(), s, whatif.Question{Hosts: hosts, Samples: f.samples,
 		Goal: goal, Terms: f.terms})
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ func (f *drainFlags) run(c *cobra.Command, args []string) error {
 }
 
 // drainDocument returns the plan as a file. Its order is that which meets the deadline, if there is one.
-func drainDocument(d *rehearse.Forecast, now time.Time) *plan.Document {
+func drainDocument(d *whatif.Forecast, now time.Time) *plan.Document {
 	but := map[hypervisor.VMID]bool{}
 	doc := &plan.Document{Format: plan.DocumentFormat, Name: planName("drain", d.Hosts, now)}
 	for _, vm := range slices.Concat(d.Restarted, d.ShutDown, d.Together, d.Left) {
@@ -240,12 +240,12 @@ func worlds(vms int) int {
 
 // drainAnswer is what --json prints.
 type drainAnswer struct {
-	*rehearse.Forecast
+	*whatif.Forecast
 	Varied []string `json:"varied"` // what differs from world to world
 }
 
 // verdict returns the error that the exit status follows from.
-func verdict(f *rehearse.Forecast) error {
+func verdict(f *whatif.Forecast) error {
 	switch {
 	case len(f.Violations) > 0:
 		return ErrViolated

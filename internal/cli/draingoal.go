@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/inventory"
 )
 
 // goal reads the deadline; nil is none.
-func (f *drainFlags) goal(now time.Time) (*rehearse.Goal, error) {
+func (f *drainFlags) goal(now time.Time) (*whatif.Goal, error) {
 	if f.samples < 0 || f.samples > 100_000 {
 		return nil, fmt.Errorf("--samples %d: give a number from 0 to 100000", f.samples)
 	}
@@ -18,7 +18,7 @@ func (f *drainFlags) goal(now time.Time) (*rehearse.Goal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--confidence %w", err)
 	}
-	goal := &rehearse.Goal{Confidence: confidence}
+	goal := &whatif.Goal{Confidence: confidence}
 	switch {
 	case f.within != "" && f.by != "":
 		return nil, errors.New("--within and --by exclude each other: use one of them")

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/godwit-vm/godwit/internal/predict"
-	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/plan"
 	"github.com/godwit-vm/godwit/sim"
@@ -22,7 +22,7 @@ const mostRefusals = 10
 
 // A drainPage is an answer for people.
 type drainPage struct {
-	*rehearse.Forecast
+	*whatif.Forecast
 	varied []string
 }
 
@@ -106,8 +106,8 @@ func (d drainPage) table(t io.Writer) {
 	if d.Moves == 0 {
 		return
 	}
-	disks := slices.ContainsFunc(d.Waves, func(wave []rehearse.Step) bool {
-		return slices.ContainsFunc(wave, func(m rehearse.Step) bool { return m.DiskBytes > 0 })
+	disks := slices.ContainsFunc(d.Waves, func(wave []whatif.Step) bool {
+		return slices.ContainsFunc(wave, func(m whatif.Step) bool { return m.DiskBytes > 0 })
 	})
 	fmt.Fprint(t, "\nWAVE\tVM\tFROM\tTO\tMEMORY")
 	if disks {
@@ -131,7 +131,7 @@ func (d drainPage) table(t io.Writer) {
 	}
 }
 
-func row(t io.Writer, wave int, m *rehearse.Step, disks bool) {
+func row(t io.Writer, wave int, m *whatif.Step, disks bool) {
 	fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%v", wave, sim.Short(m.VM), m.Source, m.Target, m.MemoryBytes)
 	if disks {
 		fmt.Fprintf(t, "\t%v", m.DiskBytes)

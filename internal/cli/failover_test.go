@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/plan"
 )
 
@@ -22,17 +22,17 @@ func TestWhatIsNeededAndWhatIsFreeAreToldApart(t *testing.T) {
 
 func TestARowOfAPlanMarksRetries(t *testing.T) {
 	for _, test := range []struct {
-		step rehearse.Step
+		step whatif.Step
 		want string
 	}{
-		{rehearse.Step{Moves: true, Attempts: 1}, ""},
-		{rehearse.Step{Moves: true, Attempts: 2}, "takes 2 attempts"},
-		{rehearse.Step{Moves: true, Attempts: 1, Drawn: &rehearse.Fate{Runs: 4, Moved: 4}}, ""},
-		{rehearse.Step{Moves: true, Attempts: 1, Drawn: &rehearse.Fate{Runs: 4, Moved: 4,
+		{whatif.Step{Moves: true, Attempts: 1}, ""},
+		{whatif.Step{Moves: true, Attempts: 2}, "takes 2 attempts"},
+		{whatif.Step{Moves: true, Attempts: 1, Drawn: &whatif.Fate{Runs: 4, Moved: 4}}, ""},
+		{whatif.Step{Moves: true, Attempts: 1, Drawn: &whatif.Fate{Runs: 4, Moved: 4,
 			Retried: 1}}, "retried in 1 of 4 worlds"},
-		{rehearse.Step{Moves: true, Attempts: 1, Drawn: &rehearse.Fate{Runs: 4, Moved: 3,
+		{whatif.Step{Moves: true, Attempts: 1, Drawn: &whatif.Fate{Runs: 4, Moved: 3,
 			Retried: 2}}, "stays in 1 of 4 worlds; retried in 2 of 4 worlds"},
-		{rehearse.Step{Attempts: 50, Note: "will not converge", Drawn: &rehearse.Fate{Runs: 4,
+		{whatif.Step{Attempts: 50, Note: "will not converge", Drawn: &whatif.Fate{Runs: 4,
 			Retried: 4}}, "will not converge"}, // of course it is tried again
 	} {
 		var out strings.Builder

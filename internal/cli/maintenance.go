@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/config"
-	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/plan"
@@ -121,15 +121,15 @@ func maintenanceCommand() *cobra.Command {
 // maintenanceAnswer is what --json prints.
 type maintenanceAnswer struct {
 	plan.MaintenancePlan
-	Keep  int                 `json:"keep"`
-	Home  *plan.Return        `json:"home"` // null when it was not asked for
-	Times *rehearse.Timetable `json:"times"`
+	Keep  int               `json:"keep"`
+	Home  *plan.Return      `json:"home"` // null when it was not asked for
+	Times *whatif.Timetable `json:"times"`
 	// Restarted and ShutDown are the VMs that cannot be migrated and leave all the same.
-	Calendar  *rehearse.Calendar `json:"calendar"` // null when no windows were given
-	Settings  rehearse.Settings  `json:"settings"`
-	Restarted []hypervisor.VMID  `json:"restarted"`
-	ShutDown  []hypervisor.VMID  `json:"shutDown"`
-	together  []hypervisor.VMID  // those that leave with others, as a group does
+	Calendar  *whatif.Calendar  `json:"calendar"` // null when no windows were given
+	Settings  whatif.Settings   `json:"settings"`
+	Restarted []hypervisor.VMID `json:"restarted"`
+	ShutDown  []hypervisor.VMID `json:"shutDown"`
+	together  []hypervisor.VMID // those that leave with others, as a group does
 }
 
 func (f *maintenanceFlags) run(c *cobra.Command, path string, hosts []string) error {
@@ -214,17 +214,17 @@ func (a *maintenanceAnswer) document(strict bool, reboot time.Duration, now time
 func (f *maintenanceFlags) play(ctx context.Context, s *config.Scenario, r *plan.Request, d *plan.DrainedFleet,
 	params evacuation.Params, reboot time.Duration) (*maintenanceAnswer, error) {
 	a := &maintenanceAnswer{MaintenancePlan: plan.Maintenance(r), Keep: f.keep,
-		ShutDown: append([]hypervisor.VMID{}, d.ShutDown...), Settings: (&rehearse.Play{Scenario: s}).Present()}
+		ShutDown: append([]hypervisor.VMID{}, d.ShutDown...), Settings: (&whatif.Play{Scenario: s}).Present()}
 	if f.home {
 		home := plan.PlanReturn(a.After, r.Fleet)
 		home.Unfold(d.Groups)
 		a.Home = &home
 	}
 	a.Unfold(d.Groups)
-	stops := rehearse.StopsOf(d, s, a.waves(), params.Terms)
+	stops := whatif.StopsOf(d, s, a.waves(), params.Terms)
 	a.Restarted, a.together = stops.Restarted(), slices.Sorted(maps.Keys(stops.Together))
 	var err error
-	a.Times, err = rehearse.PlayTimetable(ctx, s, &a.MaintenancePlan, a.Home, reboot, stops)
+	a.Times, err = whatif.PlayTimetable(ctx, s, &a.MaintenancePlan, a.Home, reboot, stops)
 	return a, err
 }
 
@@ -254,7 +254,7 @@ func (f *maintenanceFlags) request(c *cobra.Command, s *config.Scenario, d *plan
 		Protected: plan.Guarded(q.Protected, d.Groups), Fill: f.fill, Together: f.together, Effort: q.Effort}
 	switch f.minimize {
 	case minimizeTime:
-		r.Service, r.Each = reboot, rehearse.Each(s)
+		r.Service, r.Each = reboot, whatif.Each(s)
 	case minimizeMoves:
 		r.Each = time.Second
 	case minimizeBatches:

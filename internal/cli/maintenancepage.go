@@ -6,7 +6,7 @@ import (
 	"slices"
 	"text/tabwriter"
 
-	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/plan"
 	"github.com/godwit-vm/godwit/sim"
@@ -160,7 +160,7 @@ func (a maintenanceAnswer) rest(out io.Writer) {
 }
 
 // obstacles prints which VMs do not move in a batch, if there is one, and why.
-func obstacles(out io.Writer, what string, s *rehearse.Shift) {
+func obstacles(out io.Writer, what string, s *whatif.Shift) {
 	if s == nil {
 		return
 	}

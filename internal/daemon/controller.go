@@ -12,8 +12,8 @@ import (
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/internal/audit"
 	"github.com/godwit-vm/godwit/internal/client"
-	"github.com/godwit-vm/godwit/internal/due"
 	"github.com/godwit-vm/godwit/internal/overview"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -181,7 +181,7 @@ type both [2]store.Participant
 func (b *both) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
 	first, err1 := b[0].Reconcile(ctx, now)
 	second, err2 := b[1].Reconcile(ctx, now)
-	return due.Earliest(first, second), errors.Join(err1, err2)
+	return workqueue.Earliest(first, second), errors.Join(err1, err2)
 }
 
 // observed calls after after every look.

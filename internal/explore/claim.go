@@ -9,7 +9,7 @@ import (
 
 	"github.com/godwit-vm/godwit/agent"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/due"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -32,7 +32,7 @@ func (c *Claimant) Reconcile(ctx context.Context, now time.Time) (time.Time, err
 	_, foreign := errors.AsType[*store.ForeignError](err)
 	c.ended = two || foreign
 	next, wrong := c.Agent.Reconcile(ctx, now)
-	return due.Earliest(wake, next), errors.Join(err, wrong)
+	return workqueue.Earliest(wake, next), errors.Join(err, wrong)
 }
 
 // agentIn returns the agent in a process; nil is none.

@@ -53,7 +53,7 @@ var prohibitions = []prohibition{
 		"a participant knows its hypervisor and its store by their ports only"},
 	{[]string{"store"}, join(backends, outer, []string{"agent", "controller", "sim/..."}),
 		"a record does not know who reads it"},
-	{[]string{"sim/...", "internal/explore", "internal/sweep", "internal/rehearse"},
+	{[]string{"sim/...", "internal/explore", "internal/sweep", "internal/whatif"},
 		[]string{"hypervisor/qmp", "hypervisor/libvirt/..."},
 		"the simulator runs without a real hypervisor"},
 	{[]string{"internal/lint", "internal/testutil"}, []string{"..."},

@@ -31,7 +31,10 @@ var (
 )
 
 // participating is what runs in production as in the simulator.
-var participating = []string{"agent", "controller", "internal/due", "store"}
+var participating = []string{"agent", "controller", "internal/workqueue", "store"}
+
+// checks begins the names of the files that check a plan without the planner's code.
+const checks = "internal/whatif/verify_"
 
 // loops are the files of participants that run them in real time: goroutines and the clock
 // are there and nowhere else.
@@ -40,7 +43,7 @@ var loops = []string{"controller/loop.go", "controller/watchloop.go", "controlle
 
 // simulating is what runs in virtual time.
 var simulating = []string{"hypervisor/fake", "sim", "internal/maxmin", "internal/explore",
-	"internal/config", "internal/bench", "internal/predict", "internal/rehearse",
+	"internal/config", "internal/bench", "internal/predict", "internal/whatif",
 	"internal/sweep"}
 
 // wallOf returns the wall around a file.
@@ -51,7 +54,7 @@ func wallOf(f *file) (w wall, ok bool) {
 	case dir == "hypervisor":
 		return vocabulary, true
 	case dir == "migration", strings.HasPrefix(dir, "migration/"), dir == "evacuation",
-		dir == "plan", dir == "internal/verify":
+		dir == "plan", strings.HasPrefix(f.path, checks):
 		return deciding, true
 	case slices.Contains(participating, dir):
 		return acting, true

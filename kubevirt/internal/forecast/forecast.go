@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/config"
-	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/kubevirt/api/v1alpha1"
 	"github.com/godwit-vm/godwit/kubevirt/convert"
@@ -62,7 +62,7 @@ func Of(e *v1alpha1.NodeEvacuation) Question {
 
 // An Answer is what simulations say.
 type Answer struct {
-	*rehearse.Forecast
+	*whatif.Forecast
 	// Rates are how fast guests write, where that is known: see [Rates].
 	Rates map[hypervisor.VMID]dirty.Rate
 }
@@ -73,7 +73,7 @@ func Ask(ctx context.Context, c *convert.Cluster, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := rehearse.Ask(ctx, s, rehearse.Question{Hosts: hosts, Samples: cmp.Or(q.Samples, Samples), Terms: q.terms()})
+	f, err := whatif.Ask(ctx, s, whatif.Question{Hosts: hosts, Samples: cmp.Or(q.Samples, Samples), Terms: q.terms()})
 	if err != nil {
 		return nil, err
 	}

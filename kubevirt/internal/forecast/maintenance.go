@@ -6,7 +6,7 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/kubevirt/api/v1alpha1"
 	"github.com/godwit-vm/godwit/kubevirt/convert"
 	"github.com/godwit-vm/godwit/plan"
@@ -23,7 +23,7 @@ type Rollout struct {
 // A Maintenance is the plan, and when what happens.
 type Maintenance struct {
 	plan.MaintenancePlan
-	Times *rehearse.Timetable `json:"times"`
+	Times *whatif.Timetable `json:"times"`
 	// ShutDown are VMs that cannot be migrated and are shut down.
 	ShutDown []hypervisor.VMID `json:"shutDown"`
 }
@@ -38,7 +38,7 @@ func (q *Rollout) Plan(ctx context.Context, c *convert.Cluster) (*Maintenance, e
 	params.Terms = q.terms()
 	d := plan.Maintain(s.Fleet, hosts, params)
 	r := &plan.Request{Fleet: d.Fleet, Hosts: hosts, Keep: q.Keep, Together: q.Together, Protected: plan.Guarded(nil, d.Groups),
-		Service: q.Service, Each: rehearse.Each(s)}
+		Service: q.Service, Each: whatif.Each(s)}
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}
@@ -48,8 +48,8 @@ func (q *Rollout) Plan(ctx context.Context, c *convert.Cluster) (*Maintenance, e
 	for i := range m.Batches {
 		waves = append(waves, m.Batches[i].Waves...)
 	}
-	stops := rehearse.StopsOf(&d, s, waves, params.Terms)
-	m.Times, err = rehearse.PlayTimetable(ctx, s, &m.MaintenancePlan, nil, q.Service, stops)
+	stops := whatif.StopsOf(&d, s, waves, params.Terms)
+	m.Times, err = whatif.PlayTimetable(ctx, s, &m.MaintenancePlan, nil, q.Service, stops)
 	return m, err
 }
 

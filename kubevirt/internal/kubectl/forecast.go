@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/kubevirt/internal/dirty"
 	"github.com/godwit-vm/godwit/kubevirt/internal/forecast"
 )
@@ -19,7 +19,7 @@ import (
 type Outlook struct {
 	Nodes []string  `json:"nodes"`
 	At    time.Time `json:"at"` // when the cluster was as it was simulated
-	rehearse.Summary
+	whatif.Summary
 	// VMs are those that leave, the slowest first; Left are those that stay.
 	VMs  []VMOutlook       `json:"vms"`
 	Left []hypervisor.VMID `json:"left"`
@@ -35,7 +35,7 @@ type VMOutlook struct {
 	VM hypervisor.VMID `json:"vm"`
 	// Writes is how fast its guest writes, and from where that is known; nil is that it is not.
 	Writes *dirty.Rate `json:"writes"`
-	rehearse.Fate
+	whatif.Fate
 }
 
 func (p *plugin) forecast() *cobra.Command {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/godwit-vm/godwit/internal/rehearse"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/kubevirt/api/v1alpha1"
 	"github.com/godwit-vm/godwit/kubevirt/internal/forecast"
 )
@@ -48,7 +48,7 @@ func (p *plugin) simulate(c *cobra.Command, q forecast.Question) error {
 	return p.print(c.OutOrStdout(), f.Forecast, func(w io.Writer) { p.moves(w, f.Forecast) })
 }
 
-func (p *plugin) moves(w io.Writer, f *rehearse.Forecast) {
+func (p *plugin) moves(w io.Writer, f *whatif.Forecast) {
 	fmt.Fprintln(w, "VM\tFROM\tTO\tMEMORY\tTAKES\tDOWNTIME\tNOTE")
 	for _, wave := range f.Waves {
 		for _, m := range wave {

@@ -1,0 +1,298 @@
+package whatif
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/config"
+	"github.com/godwit-vm/godwit/internal/workqueue"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/plan"
+	"github.com/godwit-vm/godwit/sim"
+	"github.com/godwit-vm/godwit/store"
+)
+
+// attempts is how often the operator asks for a move of the plan.
+const attempts = 3
+
+// A Play is a plan and the world that it is played in.
+type Play struct {
+	// Scenario is the fleet, its limits and what differs from world to world. Its
+	// events are not played, and its unfinished migrations are taken as not begun. A
+	// plan is not to end with it: see [Endless].
+	Scenario *config.Scenario
+	Hosts    []hypervisor.HostName // to be emptied
+	Waves    []plan.Wave
+	Stops    *Stops // nil: every VM of the plan is migrated
+	once     bool   // nothing is tried again, and what is left is not drained
+}
+
+// longest is how long a plan is played at most, as a scenario is that does not say it.
+const longest = 240 * time.Hour
+
+// Endless returns a scenario that does not end before a plan does: until says how long its own
+// events are played.
+func Endless(s *config.Scenario) *config.Scenario {
+	endless := *s
+	endless.Until = max(longest, s.Until)
+	return &endless
+}
+
+// A Run is how it went in one world.
+type Run struct {
+	// Empty is when the last VM had left the hosts that leaves them by the plan;
+	// negative is never.
+	Empty    time.Duration
+	Passages map[hypervisor.VMID]Passage // of every VM that was asked to move
+	// Violations are invariants that did not hold.
+	Violations []sim.Violation
+}
+
+// A Passage is what became of one VM.
+type Passage struct {
+	Done     bool // it has moved
+	Attempts int
+	// Began is when its memory began to move, at its last attempt; Took how long it
+	// was until it had moved, Downtime how long its guest stood at most in one attempt,
+	// also in one that failed.
+	Began, Took, Downtime time.Duration
+	Busy                  time.Duration // how long its memory moved, over all attempts
+	// Brownout is how its guest was slowed down at its last attempt.
+	Brownout store.Brownout
+	Mode     hypervisor.Mode
+	// Options are what its last attempt was asked for, as its hypervisor takes them.
+	Options hypervisor.TransferOptions
+	Why     string // the rule that ended its last attempt that failed, unless Done
+}
+
+// Nominal plays the plan in the world as the scenario says it is.
+func (p *Play) Nominal(ctx context.Context) (*Run, error) {
+	return p.play(ctx, p.staged(), p.Scenario.Seed)
+}
+
+// staged returns the scenario as it is played: at rest, and without events.
+func (p *Play) staged() *config.Scenario {
+	s, fleet := *p.Scenario, *p.Scenario.Fleet
+	fleet.Migrations = nil
+	s.Fleet, s.Events = &fleet, nil
+	return &s
+}
+
+// play plays the plan in the world of a seed.
+func (p *Play) play(ctx context.Context, s *config.Scenario, seed uint64) (*Run, error) {
+	o := &operator{play: p, ctx: ctx, until: s.Until, emptied: p.emptied(),
+		last: map[hypervisor.VMID]*store.Migration{}, run: &Run{Empty: -1,
+			Passages: map[hypervisor.VMID]Passage{}}}
+	config := s.Config(seed)
+	config.Watch, config.WatchVM = o.watch, o.watchVM
+	config.Tick = func(*sim.World) bool { return ctx.Err() == nil }
+	var err error
+	if o.world, err = s.Build(config); err != nil {
+		return nil, err
+	}
+	if o.left = p.leaving(o.emptied); o.left == 0 {
+		o.run.Empty = 0
+	}
+	o.follow()
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	for vm, p := range o.run.Passages {
+		last := o.last[vm]
+		if last == nil { // it is restarted
+			p.Downtime = o.world.Stood(vm)
+			o.run.Passages[vm] = p
+			continue
+		}
+		if last.State.Phase == migration.Running {
+			p.Busy += o.world.Now() - p.Began
+		}
+		if stood, known := o.world.Downtime(vm, last.Spec.ID); known {
+			p.Downtime = max(p.Downtime, stood)
+		}
+		o.run.Passages[vm] = p
+	}
+	o.run.Violations = o.world.Result().Violations
+	return o.run, nil
+}
+
+// emptied returns the hosts that are to be empty.
+func (p *Play) emptied() map[hypervisor.HostName]bool {
+	all := make(map[hypervisor.HostName]bool, len(p.Hosts))
+	for _, host := range p.Hosts {
+		all[host] = true
+	}
+	return all
+}
+
+// leaving counts the VMs that the plan takes off hosts.
+func (p *Play) leaving(hosts map[hypervisor.HostName]bool) int {
+	n := 0
+	for _, wave := range p.Waves {
+		for i := range wave {
+			if hosts[wave[i].Source] {
+				n++
+			}
+		}
+	}
+	for _, host := range p.Stops.off() {
+		if hosts[host] {
+			n++
+		}
+	}
+	return n
+}
+
+// An operator follows a plan in one world.
+type operator struct {
+	play  *Play
+	ctx   context.Context
+	world *sim.World
+	until time.Duration
+	left  int // VMs on the hosts
+	open  int // moves of the wave that have not ended
+	last  map[hypervisor.VMID]*store.Migration
+	run   *Run
+
+	emptied map[hypervisor.HostName]bool // the hosts that are to be empty
+}
+
+// follow carries out the plan, and has drained what it leaves.
+func (o *operator) follow() {
+	for _, host := range o.play.Hosts {
+		o.world.At(0, sim.Close{Host: host})
+	}
+	o.shutDown()
+	for _, wave := range o.play.Waves {
+		if !o.carryOut(wave) {
+			break
+		}
+	}
+	if o.play.once {
+		return
+	}
+	if o.left > 0 {
+		o.drain()
+	}
+	if o.world.Run(o.until) == sim.AtRest {
+		o.world.CheckAtRest()
+	}
+}
+
+// carryOut asks for the moves of a wave, and again for those that fail. It reports
+// whether all of them have come about.
+func (o *operator) carryOut(wave plan.Wave) bool {
+	for range attempts {
+		o.open = len(wave)
+		for i, m := range wave { // one after another: the first shall be the oldest
+			o.world.At(workqueue.Later(o.world.Now(), time.Duration(i)*time.Millisecond), o.ask(m))
+		}
+		for o.open > 0 {
+			rests := o.world.Run(workqueue.Later(o.world.Now(), time.Second)) != sim.TimeIsUp
+			if rests || o.world.Now() >= o.until {
+				return false
+			}
+		}
+		wave = slices.DeleteFunc(slices.Clone(wave), func(m plan.Move) bool {
+			return o.run.Passages[m.VM].Done
+		})
+		if len(wave) == 0 || o.play.once {
+			break
+		}
+	}
+	return len(wave) == 0
+}
+
+// drain takes back what the plan has asked for and leaves the rest to the controller.
+func (o *operator) drain() {
+	for _, wave := range o.play.Waves {
+		for _, m := range wave {
+			if last := o.last[m.VM]; last != nil && !last.State.Phase.Final() {
+				o.world.At(o.world.Now(), sim.Cancel{VM: m.VM})
+			}
+		}
+	}
+	for _, host := range o.play.Hosts {
+		o.world.At(workqueue.Later(o.world.Now(), time.Second), sim.Drain{Host: host,
+			Terms: o.play.Stops.terms()})
+	}
+}
+
+// watch is [sim.Config]'s Watch.
+func (o *operator) watch(at time.Duration, before, after *store.Migration) {
+	vm, phase := after.Spec.VM, after.State.Phase
+	o.last[vm] = after
+	p := o.run.Passages[vm]
+	if before.Version == 0 {
+		p = Passage{Attempts: p.Attempts + 1, Busy: p.Busy, Downtime: p.Downtime, Why: p.Why}
+	}
+	p.Mode, p.Brownout = after.Source.Mode, after.Source.Brownout
+	if phase != before.State.Phase && after.Options != nil {
+		p.Options = o.play.Scenario.Agent.TransferOptions(after.Options, fake.Abilities)
+	}
+	if phase != before.State.Phase {
+		switch {
+		case phase == migration.Running:
+			p.Began = at
+		case phase == migration.Succeeded:
+			p.Done, p.Took, p.Why = true, at-p.Began, ""
+			o.gone(at, after.State.Source)
+		case phase.Final():
+			p.Why = after.State.Because
+		}
+		if phase.Final() {
+			if stood, known := o.world.Downtime(vm, after.Spec.ID); known {
+				p.Downtime = max(p.Downtime, stood)
+			}
+			o.open--
+			p.Busy += at - cmp.Or(p.Began, at)
+		}
+	}
+	o.run.Passages[vm] = p
+}
+
+// gone counts a VM that has left a host.
+func (o *operator) gone(at time.Duration, from hypervisor.HostName) {
+	if !o.emptied[from] {
+		return
+	}
+	if o.left--; o.left == 0 {
+		o.run.Empty = at
+	}
+}
+
+// Solo plays the move of one VM as if nothing else moved or were there: whether it
+// converges with all of the links for itself. A limit of 0 says nothing about that, and
+// lets the one move begin.
+func (p *Play) Solo(ctx context.Context, m plan.Move) (Passage, error) {
+	s, fleet := *p.Scenario, *p.Scenario.Fleet
+	fleet.Hosts = slices.DeleteFunc(slices.Clone(fleet.Hosts), func(h inventory.Host) bool {
+		return h.Name != m.Source && h.Name != m.Target
+	})
+	fleet.VMs = slices.DeleteFunc(slices.Clone(fleet.VMs), func(v inventory.VM) bool {
+		return v.ID != m.VM
+	})
+	fleet.Migrations = nil
+	if len(fleet.Hosts) != 2 || len(fleet.VMs) != 1 {
+		return Passage{}, fmt.Errorf("%+v is no move in %s", m, s.Name)
+	}
+	fleet.VMs[0].Placement.With, fleet.VMs[0].Placement.Groups = nil, nil
+	s.Fleet, s.Events = &fleet, nil
+	cluster := *s.Controller.Cluster
+	cluster.ParallelMigrationsPerCluster = max(1, cluster.ParallelMigrationsPerCluster)
+	cluster.ParallelOutboundMigrationsPerNode = max(1, cluster.ParallelOutboundMigrationsPerNode)
+	s.Controller.Cluster = &cluster
+	alone := &Play{Scenario: &s, Hosts: []hypervisor.HostName{m.Source},
+		Waves: []plan.Wave{{m}}, Stops: p.Stops.alone(), once: true}
+	run, err := alone.play(ctx, &s, s.Seed)
+	if err != nil {
+		return Passage{}, err
+	}
+	return run.Passages[m.VM], nil
+}

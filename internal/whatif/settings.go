@@ -1,0 +1,115 @@
+package whatif
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/plan"
+)
+
+// An Order says which moves of a wave begin first.
+type Order string
+
+// The orders.
+const (
+	// LargestFirst goes by memory and local disks, as the controller does by default.
+	LargestFirst Order = "LargestFirst"
+	// LongestFirst goes by how long a move takes alone, those first that do not end.
+	LongestFirst Order = "LongestFirst"
+)
+
+// Settings are what an operator can change about a drain.
+type Settings struct {
+	PerCluster int                  `json:"perCluster"`
+	PerSource  int                  `json:"perSource"`
+	PerTarget  int                  `json:"perTarget"` // 0 is no limit
+	Bandwidth  hypervisor.Bandwidth `json:"bandwidth"` // of each migration; 0 is no cap
+	Order      Order                `json:"order"`
+}
+
+// Present returns the settings of the scenario.
+func (p *Play) Present() Settings {
+	c := p.Scenario.Controller.Cluster
+	return Settings{PerCluster: c.ParallelMigrationsPerCluster,
+		PerSource: c.ParallelOutboundMigrationsPerNode,
+		PerTarget: c.ParallelInboundMigrationsPerNode,
+		Bandwidth: c.BandwidthPerMigration, Order: LargestFirst}
+}
+
+// With returns the play with other settings. The solos say how long each VM takes
+// alone; they may be nil unless the longest go first.
+func (p *Play) With(s Settings, solos map[hypervisor.VMID]Passage) *Play {
+	scene, cluster := *p.Scenario, *p.Scenario.Controller.Cluster
+	cluster.ParallelMigrationsPerCluster = s.PerCluster
+	cluster.ParallelOutboundMigrationsPerNode = s.PerSource
+	cluster.ParallelInboundMigrationsPerNode = s.PerTarget
+	cluster.BandwidthPerMigration = s.Bandwidth
+	scene.Controller.Cluster = &cluster
+	size := map[hypervisor.VMID]hypervisor.Bytes{} // what is sent at least
+	for i := range scene.Fleet.VMs {
+		v := &scene.Fleet.VMs[i]
+		size[v.ID] = v.Memory + v.LocalSize()
+	}
+	length := func(m plan.Move) time.Duration {
+		switch solo := solos[m.VM]; {
+		case s.Order != LongestFirst:
+			return time.Duration(size[m.VM])
+		case !solo.Done:
+			return hypervisor.Forever
+		default:
+			return solo.Took
+		}
+	}
+	next := &Play{Scenario: &scene, Hosts: p.Hosts, Stops: p.Stops}
+	for _, wave := range p.Waves {
+		wave = slices.Clone(wave)
+		slices.SortStableFunc(wave, func(a, b plan.Move) int {
+			return cmp.Compare(length(b), length(a))
+		})
+		next.Waves = append(next.Waves, wave)
+	}
+	return next
+}
+
+// Solos plays each VM's first move alone: see [Play.Solo]. VMs that are alike are
+// played once.
+func (p *Play) Solos(ctx context.Context) (map[hypervisor.VMID]Passage, error) {
+	type kind struct {
+		memory, disks  hypervisor.Bytes
+		load           string
+		policy         string
+		source, target hypervisor.Bandwidth
+		restarts       bool
+	}
+	link := map[hypervisor.HostName]hypervisor.Bandwidth{}
+	for i := range p.Scenario.Fleet.Hosts {
+		link[p.Scenario.Fleet.Hosts[i].Name] = p.Scenario.Fleet.Hosts[i].Link
+	}
+	vms := map[hypervisor.VMID]*inventory.VM{}
+	for i := range p.Scenario.Fleet.VMs {
+		vms[p.Scenario.Fleet.VMs[i].ID] = &p.Scenario.Fleet.VMs[i]
+	}
+	known, solos := map[kind]Passage{}, map[hypervisor.VMID]Passage{}
+	for _, m := range slices.Concat(p.Waves...) {
+		v := vms[m.VM]
+		if _, again := solos[m.VM]; again || v == nil {
+			continue
+		}
+		k := kind{v.Memory, v.LocalSize(), fmt.Sprint(v.Workload),
+			v.Namespace + fmt.Sprint(v.Labels), link[m.Source], link[m.Target], p.Stops.restarts(m.VM)}
+		if _, alike := known[k]; !alike {
+			passage, err := p.Solo(ctx, m)
+			if err != nil {
+				return nil, err
+			}
+			known[k] = passage
+		}
+		solos[m.VM] = known[k]
+	}
+	return solos, nil
+}

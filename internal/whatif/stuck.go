@@ -1,0 +1,91 @@
+package whatif
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration/convergence"
+	"github.com/godwit-vm/godwit/plan"
+)
+
+// Stuck says what keeps the VMs that a run was to move and did not, by name: each that does
+// not move even alone, and each that moves alone, but not beside the others.
+func (p *Play) Stuck(ctx context.Context, run *Run) ([]Obstacle, error) {
+	left := &Play{Scenario: p.Scenario, Hosts: p.Hosts, Stops: p.Stops}
+	last := map[hypervisor.VMID]plan.Move{}
+	for _, wave := range p.Waves {
+		left.Waves = append(left.Waves, slices.DeleteFunc(slices.Clone(wave),
+			func(m plan.Move) bool {
+				stays := !run.Passages[m.VM].Done
+				if stays {
+					last[m.VM] = m
+				}
+				return !stays
+			}))
+	}
+	solos, err := left.Solos(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := []Obstacle{}
+	for i := range p.Scenario.Fleet.VMs {
+		v := &p.Scenario.Fleet.VMs[i]
+		if m, stays := last[v.ID]; stays {
+			all = append(all, Obstacle{VM: v.ID,
+				Text: fmt.Sprintf("%s: %s", v.ID, p.note(solos[v.ID], v, m))})
+		}
+	}
+	return all, nil
+}
+
+// Note says why a move that was played alone does not come about.
+func (p *Play) Note(solo Passage, v *inventory.VM, m plan.Move) string { return p.note(solo, v, m) }
+
+// note says why a move does not come about.
+func (p *Play) note(solo Passage, v *inventory.VM, m plan.Move) string {
+	switch shut := p.shut(); {
+	case p.Stops.restarts(m.VM):
+		return "it is shut down, and does not start again"
+	case !solo.Done:
+		return "will not converge: " + p.pace(v, m)
+	case shut != "":
+		return "does not begin: the limit " + shut + " is 0"
+	}
+	return "converges alone, but not beside the others"
+}
+
+// shut names the limit that lets no migration begin, if there is one.
+func (p *Play) shut() string {
+	switch s := p.Present(); {
+	case s.PerCluster == 0:
+		return "perCluster"
+	case s.PerSource == 0:
+		return "perSource"
+	}
+	return ""
+}
+
+// pace compares how fast a guest writes with how fast its memory can be sent.
+func (p *Play) pace(v *inventory.VM, m plan.Move) string {
+	link := hypervisor.Bandwidth(0)
+	for i := range p.Scenario.Fleet.Hosts {
+		h := &p.Scenario.Fleet.Hosts[i]
+		if (h.Name == m.Source || h.Name == m.Target) && (link == 0 || h.Link < link) {
+			link = h.Link
+		}
+	}
+	if limit := p.Present().Bandwidth; limit > 0 && limit < link {
+		link = limit
+	}
+	rate := hypervisor.Bandwidth(v.Workload.Dirtied(time.Second))
+	e := convergence.Predict(v.Memory, rate, link, p.Scenario.Controller.Cluster.MaxDowntime)
+	text := fmt.Sprintf("it dirties %v, %v can be sent", rate, link)
+	if e.Converges {
+		text += " and the policy gives it too little time"
+	}
+	return text
+}
