@@ -62,12 +62,17 @@ func New(host hypervisor.HostName, config Config, hv hypervisor.Hypervisor, reco
 func (a *Agent) Hint(vm hypervisor.VMID) bool {
 	a.hinted = true
 	heeds := a.resync.IsZero() // everything is looked at
-	v := a.home.Get(vm)
+	moves, v := a.moves.Of(vm), (*store.VM)(nil)
+	if moves != nil { // as nearly always
+		v = moves.local
+	} else {
+		v = a.home.Get(vm)
+	}
 	if v != nil && v.ActiveMigration == "" && !a.queue.Failing(v.Key()) {
 		a.queue.Add(v.Key())
 		heeds = true
 	}
-	for m := a.moves.Of(vm); m != nil; m = m.Next() {
+	for m := moves; m != nil; m = m.Next() {
 		a.queue.Add(m.Key())
 		m.Notify()
 		heeds = true
@@ -140,6 +145,9 @@ func (a *Agent) pull(ctx context.Context) error {
 	}
 	if changes.Reset {
 		a.moves.Keep(changes.Records)
+		for _, m := range a.moves.Sorted() {
+			m.local = nil
+		}
 		a.home.Clear()
 		clear(a.rebuilds)
 		a.own, a.resync = nil, time.Time{} // everything is looked at
@@ -152,7 +160,7 @@ func (a *Agent) pull(ctx context.Context) error {
 		case store.MigrationKind:
 			a.moves.Drop(migration.ID(key.Name))
 		case store.VMKind:
-			a.home.Drop(hypervisor.VMID(key.Name))
+			a.leftHome(hypervisor.VMID(key.Name))
 			a.deleted(hypervisor.VMID(key.Name))
 		case store.RebuildKind:
 			delete(a.rebuilds, key)
@@ -175,7 +183,7 @@ func (a *Agent) learn(r store.Record) {
 			a.moves.Drop(r.Spec.ID)
 			return
 		}
-		a.moves.Put(r)
+		a.moves.Put(r, a.home.Get)
 		a.queue.Add(r.Key())
 	case *store.VM:
 		if old := a.home.Get(r.VM.ID); old != nil && old.Version >= r.Version {
@@ -185,11 +193,11 @@ func (a *Agent) learn(r store.Record) {
 			if a.home.Get(r.VM.ID) != nil && !a.moving(r.VM.ID) {
 				a.suspects = append(a.suspects, r.VM.ID) // it may run here all the same
 			}
-			a.home.Drop(r.VM.ID)
+			a.leftHome(r.VM.ID)
 			a.remember(r)
 			return
 		}
-		a.home.Put(r)
+		a.atHome(r)
 		a.remember(r)
 		a.unmanaged = slices.DeleteFunc(a.unmanaged, func(s UnmanagedDomain) bool {
 			return s.VM == r.VM.ID // it was one, and is at home now
@@ -205,6 +213,18 @@ func (a *Agent) learn(r store.Record) {
 		a.rebuilds[r.Key()] = r
 		a.queue.Add(r.Key())
 	}
+}
+
+// atHome takes in what is stored about a VM that is at home here.
+func (a *Agent) atHome(v *store.VM) {
+	a.home.Put(v)
+	a.moves.At(v.VM.ID, v)
+}
+
+// leftHome takes in that a VM is not at home here, or no longer.
+func (a *Agent) leftHome(vm hypervisor.VMID) {
+	a.home.Drop(vm)
+	a.moves.At(vm, nil)
 }
 
 // over reports whether nothing is left to be done here about a migration: the VM has left for
@@ -260,7 +280,7 @@ func (a *Agent) report(ctx context.Context, m *store.Migration,
 		return nil, err
 	}
 	saved := stored.(*store.Migration)
-	if a.moves.Put(saved); a.over(saved) {
+	if a.moves.Put(saved, a.home.Get); a.over(saved) {
 		a.moves.Drop(saved.Spec.ID)
 	}
 	return saved, nil

@@ -16,6 +16,7 @@ import (
 type cachedMigration struct {
 	*store.Migration
 	other    *cachedMigration // of the same VM, that became known later
+	local    *store.VM        // the VM that it moves; nil is that it is not at home here
 	memory   *convergence.State
 	notified bool
 
@@ -67,8 +68,9 @@ func (l *migrationCache) Get(id migration.ID) *store.Migration {
 	return nil
 }
 
-// Put enters a migration, or another writing of it.
-func (l *migrationCache) Put(r *store.Migration) {
+// Put enters a migration, or another writing of it; local is its VM, if that is at home here: it is asked for
+// when the migration was not known.
+func (l *migrationCache) Put(r *store.Migration, local func(hypervisor.VMID) *store.VM) {
 	if known := l.byID[r.Spec.ID]; known != nil {
 		known.Migration = r
 		return
@@ -76,7 +78,7 @@ func (l *migrationCache) Put(r *store.Migration) {
 	if l.byID == nil {
 		l.byID, l.byVM = map[migration.ID]*cachedMigration{}, map[hypervisor.VMID]*cachedMigration{}
 	}
-	m := &cachedMigration{Migration: r}
+	m := &cachedMigration{Migration: r, local: local(r.Spec.VM)}
 	l.byID[r.Spec.ID] = m
 	last := l.byVM[r.Spec.VM]
 	if last == nil {
@@ -129,6 +131,13 @@ func (l *migrationCache) Keep(records []store.Record) {
 
 // Of returns the first move of a VM that became known, for [cachedMigration.Next] to go on; nil is none.
 func (l *migrationCache) Of(vm hypervisor.VMID) *cachedMigration { return l.byVM[vm] }
+
+// At takes in what is stored about a VM that is at home here; nil is that it is not, or no longer.
+func (l *migrationCache) At(vm hypervisor.VMID, local *store.VM) {
+	for m := l.byVM[vm]; m != nil; m = m.other {
+		m.local = local
+	}
+}
 
 // Next returns the next move of the same VM; nil is none.
 func (m *cachedMigration) Next() *cachedMigration { return m.other }

@@ -59,7 +59,7 @@ func TestAListIsWhatItWasToldOf(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
 				m := drawn(t)
-				list.Put(m)
+				list.Put(m, func(hypervisor.VMID) *store.VM { return nil })
 				n.put(m)
 			},
 			"drop": func(t *rapid.T) {

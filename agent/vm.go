@@ -270,7 +270,7 @@ func (a *Agent) tell(ctx context.Context, v *store.VM, how func(*store.VM)) (*st
 		return nil, err
 	}
 	saved := stored.(*store.VM)
-	a.home.Put(saved)
+	a.atHome(saved)
 	a.remember(saved)
 	return saved, nil
 }

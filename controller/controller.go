@@ -26,8 +26,9 @@ type Controller struct {
 
 	cache   *cache
 	seen    store.Revision
-	unread  int       // writings of our own since then
-	since   time.Time // the first of the looks that go on with each other
+	unread  int             // writings of our own since then
+	own     []store.Version // of them, those that were taken in when they were answered
+	since   time.Time       // the first of the looks that go on with each other
 	turns   drainScheduler
 	timers  workqueue.Alarms[*migrationEntry]
 	later   workqueue.Timers[hypervisor.HostName]   // evacuations to be planned again
@@ -190,14 +191,27 @@ func (c *Controller) pull(ctx context.Context) error {
 		c.reset(changes.Records)
 	} else {
 		for _, r := range changes.Records {
-			c.cache.learn(r)
+			if !c.wrote(r) {
+				c.cache.learn(r)
+			}
 		}
 	}
 	for _, key := range changes.Gone {
 		c.cache.forget(key)
 	}
-	c.seen, c.unread = changes.Next, 0
+	c.seen, c.unread, c.own = changes.Next, 0, c.own[:0]
 	return nil
+}
+
+// wrote reports whether a record is a writing of our own that was taken in when it was answered. Half of
+// what the store tells is.
+func (c *Controller) wrote(r store.Record) bool {
+	switch r.(type) {
+	case *store.Migration, *store.VM:
+		_, own := slices.BinarySearch(c.own, r.At())
+		return own
+	}
+	return false
 }
 
 // reset starts from nothing: the store no longer knows what we missed. Hosts
@@ -240,6 +254,7 @@ func (c *Controller) put(ctx context.Context, r store.Record, now time.Time,
 	switch {
 	case err == nil:
 		c.cache.learn(stored)
+		c.own = append(c.own, stored.At())
 		c.unread++
 		return true, nil
 	case errors.Is(err, store.Stale):

@@ -16,7 +16,8 @@ type item interface {
 
 // A queueEntry says where an item waits. The zero value is nowhere.
 type queueEntry struct {
-	source *hypervisor.HostName
+	source         *hypervisor.HostName
+	inLine, behind bool // it is in that line, where it may be stale
 }
 
 func (t *queueEntry) waits() bool { return t.source != nil }
@@ -67,10 +68,47 @@ func (q *queue[T]) Add(f T, source hypervisor.HostName) {
 		l = &sourceQueue[T]{source: source}
 		q.bySource[source] = l
 	}
-	*f.Entry() = queueEntry{&l.source}
+	f.Entry().source = &l.source
 	l.push(f, q.length(f))
 	if l.First() == f {
-		q.inLine.Push(f)
+		q.stand(&q.inLine, f)
+	}
+}
+
+// stand puts one in a line, where it has one place: a second one would be asked about right after the
+// first.
+func (q *queue[T]) stand(line *priorityQueue[T], f T) {
+	if in := q.in(line, f); !*in {
+		*in = true
+		line.Push(f)
+	}
+}
+
+// pop removes and returns the first of a line.
+func (q *queue[T]) pop(line *priorityQueue[T]) T {
+	f := line.Pop()
+	*q.in(line, f) = false
+	return f
+}
+
+// in says whether one has a place in a line.
+func (q *queue[T]) in(line *priorityQueue[T], f T) *bool {
+	if line == &q.inLine {
+		return &f.Entry().inLine
+	}
+	return &f.Entry().behind
+}
+
+// sift throws out of a line who is not to stay.
+func (q *queue[T]) sift(line *priorityQueue[T], stays func(T) bool) {
+	var stay []T
+	for line.Len() > 0 {
+		if f := q.pop(line); stays(f) {
+			stay = append(stay, f)
+		}
+	}
+	for _, f := range stay {
+		q.stand(line, f)
 	}
 }
 
@@ -95,12 +133,7 @@ func (q *queue[T]) Reorder(source hypervisor.HostName) {
 		}
 	}
 	for _, line := range []*priorityQueue[T]{&q.inLine, &q.behind} { // without who was the first
-		old, *line = *line, priorityQueue[T]{}
-		for old.Len() > 0 {
-			if f := old.Pop(); f.Entry().waits() && !waits(f, source) {
-				line.Push(f)
-			}
-		}
+		q.sift(line, func(f T) bool { return f.Entry().waits() && !waits(f, source) })
 	}
 	q.Freed(source)
 }
@@ -109,7 +142,7 @@ func (q *queue[T]) Reorder(source hypervisor.HostName) {
 func (q *queue[T]) Remove(f T) {
 	if turn := f.Entry(); turn.waits() {
 		source := *turn.source
-		*turn = queueEntry{}
+		turn.source = nil
 		q.Freed(source)
 	}
 }
@@ -127,14 +160,14 @@ func (q *queue[T]) Freed(source hypervisor.HostName) {
 		delete(q.bySource, source)
 		return
 	}
-	q.inLine.Push(l.First())
+	q.stand(&q.inLine, l.First())
 }
 
 // Take removes and returns the first in line that may go: link is asked about the first of
 // a source. It is asked again when something of the source is freed.
 func (q *queue[T]) Take(link func(T, hypervisor.HostName) sourceState) T {
 	for line := q.next(); line != nil; line = q.next() {
-		f := line.Pop()
+		f := q.pop(line)
 		turn := f.Entry()
 		if !turn.waits() {
 			continue
@@ -155,17 +188,9 @@ func (q *queue[T]) Take(link func(T, hypervisor.HostName) sourceState) T {
 // yield puts one behind all whose link rests. Those behind who were taken through the other line
 // meanwhile are thrown out before they are more than those who wait.
 func (q *queue[T]) yield(f T) {
-	q.behind.Push(f)
-	if q.behind.Len() <= 2*len(q.bySource)+fewStale {
-		return
-	}
-	old, seen := q.behind, map[T]bool{}
-	q.behind = priorityQueue[T]{}
-	for old.Len() > 0 {
-		if f := old.Pop(); f.Entry().waits() && !seen[f] {
-			seen[f] = true
-			q.behind.Push(f)
-		}
+	q.stand(&q.behind, f)
+	if q.behind.Len() > 2*len(q.bySource)+fewStale {
+		q.sift(&q.behind, func(f T) bool { return f.Entry().waits() })
 	}
 }
 
@@ -175,7 +200,7 @@ const fewStale = 64
 // next returns the line whose first is to be asked next; nil when none is in line.
 func (q *queue[T]) next() *priorityQueue[T] {
 	for q.behind.Len() > 0 && !q.behind.First().Entry().waits() {
-		q.behind.Pop()
+		q.pop(&q.behind)
 	}
 	switch {
 	case q.behind.Len() > 0 && (q.inLine.Len() == 0 ||

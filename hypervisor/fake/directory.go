@@ -23,7 +23,7 @@ func (f *Network) Directory(host hypervisor.HostName, number int) error {
 		for len(h.shelf) <= max(number, h.directory) {
 			h.shelf = append(h.shelf, nil)
 		}
-		h.shelf[h.directory] = h.jobs
+		h.shelf[h.directory], h.forgot = h.jobs, true
 		h.jobs, h.directory = h.shelf[number], number
 		if h.shelf[number] = nil; h.jobs == nil {
 			h.jobs = jobs{}

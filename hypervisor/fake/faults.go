@@ -105,6 +105,7 @@ func (f *Network) CrashHost(name hypervisor.HostName) error {
 			d.die("the host crashed")
 		}
 		h.jobs.Forget(&h.wire)
+		h.forgot = true
 		return nil
 	})
 }

@@ -19,6 +19,7 @@ type Host struct {
 	shelf     []jobs    // of other directories, by number
 	directory int       // the present one's number
 	jobs      jobs
+	forgot    bool // jobs that may be under way: by a crash, or in another directory
 	memory    hypervisor.Bytes
 	cpus      int
 	listed    list         // what Domains answered last
@@ -144,7 +145,7 @@ func (h *Host) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
 func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.Progress, error) {
 	h.network.mu.Lock()
 	defer h.network.mu.Unlock()
-	t, vm := h.jobs[job], hypervisor.VMID("")
+	t, vm := h.job(job), hypervisor.VMID("")
 	if t != nil {
 		vm = t.VM.ID
 	}
@@ -162,7 +163,7 @@ func (h *Host) Adjust(ctx context.Context, job hypervisor.JobID, a hypervisor.Ad
 	h.network.mu.Lock()
 	defer h.network.mu.Unlock()
 	op := operation{"Adjust", a, ""}
-	if t := h.jobs[job]; t != nil {
+	if t := h.job(job); t != nil {
 		op.vm = t.VM.ID
 	}
 	_, err := perform(ctx, h, op, adjustment{job, a}, (*Host).adjust)

@@ -4,6 +4,19 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
+// job returns the transfer of a job that the host knows; nil is none. Most that are asked about are under
+// way, and these are few.
+func (h *Host) job(id hypervisor.JobID) *transfer {
+	if !h.forgot {
+		for _, t := range h.wire.transfers {
+			if t.Job == id {
+				return t
+			}
+		}
+	}
+	return h.jobs[id]
+}
+
 // receive opens a target, or answers the address of the one that is open.
 func (h *Host) receive(in hypervisor.Incoming) (hypervisor.Address, error) {
 	d, old := h.find(in.VM.ID), h.jobs[in.Job]
@@ -92,7 +105,7 @@ type adjustment struct {
 
 // adjust changes a job that h sends.
 func (h *Host) adjust(a adjustment) (none hypervisor.Address, err error) {
-	t := h.jobs[a.job]
+	t := h.job(a.job)
 	if t == nil || t.From != &h.wire {
 		return "", refuse(hypervisor.NotFound, "no such job")
 	}
