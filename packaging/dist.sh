@@ -20,7 +20,7 @@ trap 'rm -rf "$work"' EXIT
 
 cd "$root"
 export LC_ALL=C TZ=UTC
-VERSION=$(sed -n 's/^const Version = "\(.*\)"$/\1/p' internal/build/build.go)
+VERSION=$(sed -n 's/^const Version = "\(.*\)"$/\1/p' internal/cli/version.go)
 COMMIT=${GODWIT_COMMIT:-$(git rev-parse HEAD)}
 if [ -z "${GODWIT_COMMIT:-}" ] && [ -n "$(git status --porcelain)" ]; then
 	echo "dist: files differ from the commit $COMMIT: commit them, or name what this is: GODWIT_COMMIT=NAME" >&2
@@ -33,7 +33,7 @@ MTIME=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
 # The defaults of this machine are not the user's: no flag of theirs changes the bytes.
 export GOFLAGS="-trimpath -buildvcs=false -mod=readonly" GOAMD64=v1 GOARM64=v8.0 GOWORK=off
 export CGO_CFLAGS="-O2 -g0" CGO_LDFLAGS="-Wl,--build-id=none"
-stamp="-s -w -buildid= -X github.com/godwit-vm/godwit/internal/build.commit=$COMMIT"
+stamp="-s -w -buildid= -X github.com/godwit-vm/godwit/internal/cli.commit=$COMMIT"
 build() { go build -ldflags "$stamp" "$@" ./cmd/godwit; }
 
 rm -f "$out"/godwit* "$out"/SHA256SUMS "$out"/Dockerfile

@@ -63,6 +63,7 @@ func (f *daemonFlags) surroundings(ctx context.Context, log io.Writer) (s daemon
 	if s.Log, err = daemon.Logger(log, f.log, level); err != nil {
 		return s, done, fmt.Errorf("--log: %w", err)
 	}
+	s.Build = cli.BuildName()
 	if s.Listen, s.Every = f.listen, f.heartbeat; s.Every <= 0 {
 		return s, done, fmt.Errorf("--heartbeat-interval: %v is not a time above zero: write 5s", s.Every)
 	}

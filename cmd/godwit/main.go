@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/godwit-vm/godwit/internal/build"
 	"github.com/godwit-vm/godwit/internal/cli"
 	"github.com/godwit-vm/godwit/internal/daemon"
 	"github.com/godwit-vm/godwit/store"
@@ -49,7 +48,7 @@ func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "godwit",
 		Short:         "Live migration and host evacuation of virtual machines",
-		Version:       build.Name(),
+		Version:       cli.BuildName(),
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceErrors: true,

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ranWhole are the pages whose blocks package internal/build runs as they are.
+// ranWhole are the pages whose blocks dist_test.go runs as they are.
 var ranWhole = []string{"install.md", "first-cluster.md", "upgrade.md"}
 
 // ranInGo are the flags that a test in Go gives, and its file.

@@ -9,6 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/audit"
+	"github.com/godwit-vm/godwit/internal/cli"
 	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/store"
@@ -25,7 +26,7 @@ func journal(ts *testscript.TestScript, neg bool, args []string) {
 	s, err := config.ParseSettings("configuration", []byte("timeouts: {pending: 12h}\n"))
 	ts.Check(err)
 	records, now := store.NewMemory(), time.Date(2026, 7, 1, 10, 0, 0, 0, time.UTC)
-	boss := &audit.Recorder{Store: records, Recorder: store.DiscardEvents{}, Config: s.Text,
+	boss := &audit.Recorder{Store: records, Recorder: store.DiscardEvents{}, Config: s.Text, Build: cli.BuildName(),
 		Trail: &audit.History{File: file, By: "controller/a", Now: func() time.Time { return now }},
 		Begin: func(s2 store.Store, n store.EventRecorder) store.Participant {
 			return controller.New(s.Controller, s2, n)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/build"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -34,7 +33,7 @@ type Journal struct {
 type Origin struct {
 	Format  int    `json:"format"`  // JournalFormat
 	Records int    `json:"records"` // store.Format
-	Build   string `json:"build"`   // see Build
+	Build   string `json:"build"`   // see [Recorder.Build]
 	Config  string `json:"config"`  // the text of its configuration
 }
 
@@ -57,6 +56,8 @@ type Recorder struct {
 	Recorder store.EventRecorder
 	// Config is the text of the configuration. It must hold no secrets.
 	Config string
+	// Build names the program: its version, and the revision that it was built from.
+	Build string
 	// Begin makes the participant.
 	Begin func(store.Store, store.EventRecorder) store.Participant
 
@@ -91,7 +92,7 @@ func (r *Recorder) Reconcile(ctx context.Context, now time.Time) (time.Time, err
 func (r *Recorder) begin(times int) {
 	r.look, r.broken = 0, false
 	r.add(Line{Kind: startKind, What: "begins", Journal: &Journal{Origin: &Origin{journalFormat,
-		store.Format, build.Name(), r.Config}}})
+		store.Format, r.Build, r.Config}}})
 	if r.broken && r.inner != nil {
 		return
 	}

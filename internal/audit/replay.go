@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/controller"
-	"github.com/godwit-vm/godwit/internal/build"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -19,6 +18,8 @@ type Options struct {
 	Configure func(text string) (controller.Config, error)
 	// Begin makes what decides. Default: controller.New.
 	Begin func(controller.Config, store.Store, store.EventRecorder) store.Participant
+	// Build names the program that replays.
+	Build string
 	// All goes on after a difference: see [Result.Further].
 	All bool
 }
@@ -73,7 +74,7 @@ func Replay(log io.Reader, o Options) (*Result, error) {
 			return controller.New(c, s, n)
 		}
 	}
-	p := &player{options: o, result: Result{Now: build.Name()}}
+	p := &player{options: o, result: Result{Now: o.Build}}
 	r := reader{begun: p.begin, looked: p.play}
 	err := r.read(log)
 	if p.result.Skipped = r.skipped; err != nil && !errors.Is(err, errDone) {

@@ -9,8 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/godwit-vm/godwit/internal/build"
 )
 
 // ManCommand returns the command that writes the manual pages, for packages.
@@ -44,7 +42,7 @@ func pageName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath
 func manPage(c *cobra.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %s 1 \"\" \"godwit %s\" \"godwit\"\n.nh\n.ad l\n",
-		roff(strings.ToUpper(pageName(c))), build.Version)
+		roff(strings.ToUpper(pageName(c))), Version)
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(pageName(c)), roff(c.Short))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n\\fB%s\\fR\n", roff(c.UseLine()))
 	if c.Long != "" {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/godwit-vm/godwit/internal/build"
 	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/internal/sweep"
 	"github.com/godwit-vm/godwit/inventory"
@@ -66,7 +65,7 @@ func (f *Flags) Read(path string) (*Plan, error) {
 		return nil, err
 	}
 	p.base = base
-	p.run = sweep.Run{Version: build.Name(), Scenario: base.Name, File: filepath.Base(path),
+	p.run = sweep.Run{Version: BuildName(), Scenario: base.Name, File: filepath.Base(path),
 		Seed: base.Seed, Samples: f.samples, Axes: sweep.Grid{}}
 	if f.set.Changed("seed") {
 		p.run.Seed = f.seed

@@ -80,7 +80,7 @@ func (f *replayFlags) run(out io.Writer, logs []string) error {
 	}
 	var differs error
 	for _, path := range logs {
-		r, err := replayFile(path, audit.Options{Configure: configure,
+		r, err := replayFile(path, audit.Options{Configure: configure, Build: BuildName(),
 			All: f.all})
 		if err != nil {
 			return err

@@ -4,16 +4,57 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/internal/boltstore"
-	"github.com/godwit-vm/godwit/internal/build"
 	"github.com/godwit-vm/godwit/internal/daemon"
 	"github.com/godwit-vm/godwit/store"
 )
+
+// Version is the version of this source, by semantic versioning: CHANGELOG.md says what is new.
+const Version = "0.1.0"
+
+// commit is set by the linker where go build does not know it: -X .../internal/cli.commit=ID.
+var commit string
+
+// buildCommit returns the revision that this program was built from, "" if that is unknown, and
+// whether files had been changed since.
+func buildCommit() (id string, modified bool) {
+	if commit != "" {
+		return commit, false
+	}
+	about, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "", false
+	}
+	for _, s := range about.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			id = s.Value
+		case "vcs.modified":
+			modified = s.Value == "true"
+		}
+	}
+	return id, modified
+}
+
+// BuildName returns the version of this program, the revision that it was built from, and whether
+// that had been modified.
+func BuildName() string {
+	name := Version
+	id, modified := buildCommit()
+	if id != "" {
+		name += " " + id
+	}
+	if modified {
+		name += " modified"
+	}
+	return name
+}
 
 // versions are what godwit version prints.
 type versions struct {
@@ -38,10 +79,10 @@ func VersionCommand() *cobra.Command {
 	c := &cobra.Command{Use: "version", Short: "Print version, commit, backends and formats",
 		Long: versionHelp, Args: cobra.NoArgs}
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		v := versions{Version: build.Version, Go: runtime.Version(),
+		v := versions{Version: Version, Go: runtime.Version(),
 			Platform: runtime.GOOS + "/" + runtime.GOARCH, Backends: daemon.Backends(),
 			Records: store.Format, File: boltstore.Format, Protocol: boltstore.Protocol}
-		v.Commit, v.Modified = build.Commit()
+		v.Commit, v.Modified = buildCommit()
 		if asJSON {
 			return json.NewEncoder(c.OutOrStdout()).Encode(v)
 		}

@@ -24,6 +24,8 @@ type Dependencies struct {
 	// Audit is where every decision is written down. Default: nowhere. Its opener
 	// closes it.
 	Audit *audit.File
+	// Build names the program in the audit log: its version and revision.
+	Build string
 	// Listen is where health and metrics are served: see Listen. Default: nowhere.
 	Listen string
 	// Every is how often a sign of life is given. Default: lease's.

@@ -158,7 +158,7 @@ func (c *Controller) decider(t *audit.History, s store.Store) store.Participant 
 		return begin(s, c.recorder(nil))
 	}
 	return &audit.Recorder{Trail: t, Store: s, Recorder: c.recorder(nil), Config: c.Settings,
-		Begin: begin}
+		Build: c.Build, Begin: begin}
 }
 
 // follow takes in who leads, and says when that has changed.

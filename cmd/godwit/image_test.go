@@ -1,4 +1,4 @@
-package build_test
+package main_test
 
 import (
 	"bufio"
@@ -94,7 +94,7 @@ func TestTheImageOfTheController(t *testing.T) {
 	}
 	context := t.TempDir()
 	program := filepath.Join(context, "godwit-linux-amd64")
-	c := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", program, "../../cmd/godwit")
+	c := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", program, ".")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH=amd64")
 	if said, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)

@@ -1,4 +1,4 @@
-package build_test
+package main_test
 
 import (
 	"bytes"
@@ -212,25 +212,25 @@ func TestAHostIsDrainedWithThePackage(t *testing.T) {
 		f.Close()
 		accelerator = "kvm"
 	}
-	apart(t, "testdata/install.sh", deb, rom, accelerator)
+	apart(t, "testdata/dist/install.sh", deb, rom, accelerator)
 }
 
 // TestVMsOutliveTheirUnits has a real systemd start, stop, restart and watch the daemons.
 func TestVMsOutliveTheirUnits(t *testing.T) {
 	has(t, "systemd-nspawn")
 	deb, rom := built(t)
-	apart(t, "testdata/systemd.sh", deb, rom)
+	apart(t, "testdata/dist/systemd.sh", deb, rom)
 }
 
 // TestTheClusterOfTheReadme starts with the commands that it shows.
 func TestTheClusterOfTheReadme(t *testing.T) {
 	deb, _ := built(t)
-	apart(t, "testdata/readme.sh", deb, "../../README.md")
+	apart(t, "testdata/dist/readme.sh", deb, "../../README.md")
 }
 
 // TestTheCommandsOfTheDocumentation are run as they are shown, one page after the other.
 func TestTheCommandsOfTheDocumentation(t *testing.T) {
 	has(t, "systemd-nspawn")
 	deb, _ := built(t)
-	apart(t, "testdata/docs.sh", filepath.Dir(deb), "../../docs")
+	apart(t, "testdata/dist/docs.sh", filepath.Dir(deb), "../../docs")
 }

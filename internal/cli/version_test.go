@@ -1,11 +1,11 @@
-package build_test
+package cli_test
 
 import (
 	"os"
 	"regexp"
 	"testing"
 
-	"github.com/godwit-vm/godwit/internal/build"
+	"github.com/godwit-vm/godwit/internal/cli"
 )
 
 // TestTheChangelogBeginsWithThisVersion reads the first heading with a version.
@@ -19,7 +19,7 @@ func TestTheChangelogBeginsWithThisVersion(t *testing.T) {
 	if heading == nil {
 		t.Fatal("CHANGELOG.md has no heading with a version")
 	}
-	if string(heading[1]) != build.Version {
-		t.Errorf("CHANGELOG.md begins with %s, and this is %s", heading[1], build.Version)
+	if string(heading[1]) != cli.Version {
+		t.Errorf("CHANGELOG.md begins with %s, and this is %s", heading[1], cli.Version)
 	}
 }
