@@ -68,24 +68,42 @@ func newTraffic(c *Config) traffic {
 		waiting: map[wire]*priorityQueue[*migrationEntry]{}}
 }
 
-// way lists the links from one host to another, with their speeds; those of which no speed is
-// known are left out.
-func (t *traffic) way(from, to *store.Host) (wires []wire, speeds []hypervisor.Bandwidth) {
-	add := func(kind wireKind, name string, speed hypervisor.Bandwidth) {
-		if speed > 0 {
-			wires, speeds = append(wires, wire{kind, name}), append(speeds, speed)
-		}
+// A way is the links from one host to another whose speeds are known.
+type way struct {
+	links  [5]wire // of either host and rack, and the network
+	speeds [5]hypervisor.Bandwidth
+	n      int // so many
+}
+
+func (w *way) add(kind wireKind, name string, speed hypervisor.Bandwidth) {
+	if speed > 0 {
+		w.links[w.n], w.speeds[w.n] = wire{kind, name}, speed
+		w.n++
 	}
-	add(sending, string(from.Host.Name), from.Host.Link)
-	add(receiving, string(to.Host.Name), to.Host.Link)
+}
+
+func (w *way) wires() []wire { return w.links[:w.n] }
+
+// slowest returns the lowest speed; 0 if none is known.
+func (w *way) slowest() hypervisor.Bandwidth {
+	if w.n == 0 {
+		return 0
+	}
+	return slices.Min(w.speeds[:w.n])
+}
+
+// way lists the links from one host to another.
+func (t *traffic) way(from, to *store.Host) (w way) {
+	w.add(sending, string(from.Host.Name), from.Host.Link)
+	w.add(receiving, string(to.Host.Name), to.Host.Link)
 	out, up := rackOf(from)
 	in, down := rackOf(to)
 	if out != in {
-		add(rackUp, out, up)
-		add(rackDown, in, down)
+		w.add(rackUp, out, up)
+		w.add(rackDown, in, down)
 	}
-	add(network, "", t.network)
-	return wires, speeds
+	w.add(network, "", t.network)
+	return w
 }
 
 // rackOf returns the rack of a host, and the speed of its up-link; "" is none.
@@ -101,7 +119,8 @@ func (v *cache) enter(f *migrationEntry) {
 	if v.traffic.sharer == nil || f.source == nil || f.target == nil {
 		return
 	}
-	f.wires, _ = v.traffic.way(f.source.rec, f.target.rec)
+	way := v.traffic.way(f.source.rec, f.target.rec)
+	f.wires = slices.Clone(way.wires())
 	for _, w := range f.wires {
 		v.traffic.on[w] = append(v.traffic.on[w], f)
 		v.callWaiting(w, 1) // there may be room for one more
@@ -142,7 +161,10 @@ func (v *cache) callWaiting(w wire, n int) {
 // firstWaiting returns the first that waits for a link; nil is none.
 func (v *cache) firstWaiting(w wire) *migrationEntry {
 	line := v.traffic.waiting[w]
-	for line != nil && line.Len() > 0 {
+	if line == nil { // as nearly always
+		return nil
+	}
+	for line.Len() > 0 {
 		if f := line.First(); f.waitsOn == w && !f.gone && f.rec.State.Phase <= migration.Pending {
 			return f
 		}
@@ -170,17 +192,17 @@ func (c *Controller) crowded(f *migrationEntry, target hypervisor.HostName) (wir
 	if t.sharer == nil || f.vm.host == nil {
 		return wire{}, false
 	}
-	wires, speeds := t.way(f.vm.host.rec, c.cache.host(target).rec)
+	way := t.way(f.vm.host.rec, c.cache.host(target).rec)
 	next := f.vm.asVM().Evacuating()
-	next.Most = slowest(speeds)
-	for i, w := range wires {
+	next.Most = way.slowest()
+	for i, w := range way.wires() {
 		users := t.on[w]
 		if len(users) == 0 {
 			continue
 		}
 		first := c.cache.firstWaiting(w)
 		if first != nil && first != f && migration.ByPrecedence(*first.Asked(), *f.Asked()) < 0 ||
-			!t.sharer.Shares(speeds[i], next, c.leaving(users)) {
+			!t.sharer.Shares(way.speeds[i], next, c.leaving(users)) {
 			return w, true
 		}
 	}
@@ -195,20 +217,12 @@ func (c *Controller) leaving(users []*migrationEntry) []evacuation.EvacuatingVM 
 			continue // its record is gone: it ends
 		}
 		l := f.vm.asVM().Evacuating()
-		_, speeds := c.cache.traffic.way(f.source.rec, f.target.rec)
-		l.Most = slowest(speeds)
+		way := c.cache.traffic.way(f.source.rec, f.target.rec)
+		l.Most = way.slowest()
 		all = append(all, l)
 	}
 	slices.SortFunc(all, func(a, b evacuation.EvacuatingVM) int { return cmp.Compare(a.VM, b.VM) })
 	return all
-}
-
-// slowest returns the lowest speed; 0 if none is known.
-func slowest(speeds []hypervisor.Bandwidth) hypervisor.Bandwidth {
-	if len(speeds) == 0 {
-		return 0
-	}
-	return slices.Min(speeds)
 }
 
 // otherTargets is how many targets are looked at whose links are crowded, before a migration

@@ -226,15 +226,17 @@ func withinLimits(w InvariantWorld, before, after *store.Migration) error {
 		return nil
 	}
 	l, s, source, target := w.Limits(), w.Slots(), after.State.Source, after.State.Target
-	if h := w.HostRecord(source); h != nil && h.DrainPace != nil { // its drain was late, and its operator allowed it
-		l = h.DrainPace.Raised(l)
+	if s.Running() > l.PerCluster || s.From(source) > l.PerSource {
+		if h := w.HostRecord(source); h != nil && h.DrainPace != nil { // its drain was late, and its operator allowed it
+			l = h.DrainPace.Raised(l)
+		}
 	}
 	switch {
 	case s.Running() > l.PerCluster:
 		return fmt.Errorf("%d migrations at once, %d allowed", s.Running(), l.PerCluster)
 	case s.From(source) > l.PerSource:
 		return fmt.Errorf("%d migrations from %s, %d allowed", s.From(source), source, l.PerSource)
-	case s.To(target) > l.PerTarget:
+	case l.PerTarget < migration.Unlimited && s.To(target) > l.PerTarget:
 		return fmt.Errorf("%d migrations to %s, %d allowed", s.To(target), target, l.PerTarget)
 	}
 	return nil

@@ -125,6 +125,7 @@ func (e SecondAgent) happen(w *World) {
 		p.line.Real, p.alarm.Of = w.store, p
 		p.phone.Real, p.phone.Store = real, &p.line
 		w.people[machine] = p
+		w.network.Know(machine, p)
 	}
 	if p.brain != nil {
 		w.kill(p)

@@ -48,6 +48,7 @@ func (w *World) join(host hypervisor.HostName, real *fake.Host) {
 	p.phone.Real, p.phone.Store = real, &p.line
 	w.people[host] = p
 	w.store.Know(store.Feed{Host: host}, p)
+	w.network.Know(host, p)
 	w.spawn(p)
 }
 

@@ -15,12 +15,20 @@ type Past []hypervisor.HostName
 // After returns what the past is once a VM has these copies.
 func (p Past) After(copies []fake.Copy) Past {
 	ran := slices.ContainsFunc(copies, func(c fake.Copy) bool { return c.State.Executes() })
-	var next Past
+	same, next := 0, Past(nil)
 	for _, c := range copies {
 		stopped := c.State == hypervisor.HandingOver || c.State == hypervisor.HandedOver
-		if stopped && (ran || slices.Contains(p, c.Host)) {
-			next = append(next, c.Host)
+		switch {
+		case !stopped || !ran && !slices.Contains(p, c.Host):
+		case next == nil && same < len(p) && p[same] == c.Host: // as far as it is as it was
+			same++
+		default:
+			next = append(next, p[:same]...)
+			next, same = append(next, c.Host), 0
 		}
+	}
+	if next == nil {
+		return p[:same:same]
 	}
 	return next
 }

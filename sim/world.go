@@ -359,7 +359,7 @@ func (w *World) settle(writer *participant) {
 		if h.What != fake.PassFinished {
 			w.changed = w.now
 		}
-		p := w.people[h.Host]
+		p := h.Reader.(*participant)
 		if a, ok := p.brain.(*agent.Agent); ok && !p.deaf.After(w.now) && a.Hint(h.VM) {
 			w.wake(p, w.now.Add(w.late()))
 		}

@@ -110,6 +110,9 @@ func (h *Host) fail(op operation, kind hypervisor.Kind, err error) error {
 
 // explain completes a refusal with the operation, the VM and the host.
 func (h *Host) explain(op string, vm hypervisor.VMID, err error) error {
+	if err == nil {
+		return nil
+	}
 	var e *hypervisor.Error
 	if errors.As(err, &e) {
 		return &hypervisor.Error{Op: op, Host: h.host.Name, VM: vm, Kind: e.Kind, Err: e.Err}

@@ -26,7 +26,8 @@ func (m *machine) as(vm hypervisor.VM) *hypervisor.VM {
 
 // A domain is a VM on one host: what a [hypervisor.Domain] tells, and more.
 type domain struct {
-	VM         *hypervisor.VM // never changed, only replaced
+	id         hypervisor.VMID // beside VM, which has it, too: domains are searched for by it
+	VM         *hypervisor.VM  // never changed, only replaced
 	Job        hypervisor.JobID
 	State      hypervisor.DomainState
 	Unresolved bool
@@ -77,7 +78,7 @@ func (f *Network) define(h *Host, vm hypervisor.VM, state hypervisor.DomainState
 	} else {
 		d = new(domain)
 	}
-	*d = domain{VM: m.as(vm), host: h, machine: m, directory: h.directory}
+	*d = domain{id: m.vm.ID, VM: m.as(vm), host: h, machine: m, directory: h.directory}
 	at := m.on(h)
 	d.next, *at = *at, d
 	h.sorted = insertAt(roomier(h.sorted), h.place(vm.ID), d)
@@ -114,7 +115,7 @@ func (h *Host) peek(vm hypervisor.VMID) *domain {
 // place returns where the domain of a VM stands among the sorted, or belongs.
 func (h *Host) place(vm hypervisor.VMID) int {
 	i, _ := slices.BinarySearchFunc(h.sorted, vm, func(d *domain, id hypervisor.VMID) int {
-		return cmp.Compare(d.VM.ID, id)
+		return cmp.Compare(d.id, id)
 	})
 	return i
 }

@@ -13,6 +13,7 @@ import (
 type Host struct {
 	network   *Network
 	host      hypervisor.Host
+	reader    any // see Network.Know
 	wire      transferHost
 	sorted    []*domain // ordered by VM
 	unseen    []*domain // of which the present directory says nothing

@@ -99,6 +99,15 @@ func (f *Network) Grow(n int) {
 	}
 }
 
+// Know names who reads the hints of a host: the hints do, too. A host that does not exist has none.
+func (f *Network) Know(host hypervisor.HostName, reader any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if h := f.hosts[host]; h != nil {
+		h.reader = reader
+	}
+}
+
 // Spare lets each host write the list of its domains over the one before: what it has answered
 // is then valid until it is asked again.
 func (f *Network) Spare() { f.spare = true }
@@ -184,9 +193,10 @@ func (w HintKind) String() string {
 // A Hint is an event as a real hypervisor emits it: it says that something
 // changed, not what it is now. To lose it costs only time.
 type Hint struct {
-	Host hypervisor.HostName
-	VM   hypervisor.VMID
-	What HintKind
+	Host   hypervisor.HostName
+	VM     hypervisor.VMID
+	What   HintKind
+	Reader any // that [Network.Know] names
 }
 
 type hinted struct {
@@ -211,7 +221,7 @@ func (f *Network) hints() []Hint {
 	f.given = slices.Grow(reuse(f.given, len(fresh)), len(fresh))
 	for _, h := range fresh {
 		h.domain.hinted[h.what] = false
-		f.given = append(f.given, Hint{h.domain.host.host.Name, h.domain.VM.ID, h.what})
+		f.given = append(f.given, Hint{h.domain.host.host.Name, h.domain.VM.ID, h.what, h.domain.host.reader})
 	}
 	for _, d := range f.gone {
 		if d.transfer == nil && !d.measured { // nothing refers to it

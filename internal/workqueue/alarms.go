@@ -13,9 +13,10 @@ type Alarm[T any] struct {
 // Alarms is [Timers] for things that keep their own [Alarm]. The zero value is empty and
 // ready.
 type Alarms[T any] struct {
-	near, far queue[T] // those of soon after now are few, and come and go the most
-	now       instant  // when Pop was asked last
-	set       int      // alarms that are
+	near, far queue[T]  // those of soon after now are few, and come and go the most
+	front     *queue[T] // the one that has the next alarm at its front; nil is that it has to be looked for
+	now       instant   // when Pop was asked last
+	set       int       // alarms that are
 	seq       int
 }
 
@@ -33,7 +34,7 @@ func (s *Alarms[T]) Set(a *Alarm[T], at time.Time) {
 		s.set++
 	}
 	s.seq++
-	a.at, a.seq = ns, s.seq
+	a.at, a.seq, s.front = ns, s.seq, nil
 	if ns < s.now || ns-s.now < soon {
 		s.near.Push(set[T]{ns, s.seq, a})
 	} else {
@@ -45,7 +46,7 @@ func (s *Alarms[T]) Set(a *Alarm[T], at time.Time) {
 // Drop forgets an alarm, if it is set.
 func (s *Alarms[T]) Drop(a *Alarm[T]) {
 	if a.seq > 0 {
-		a.seq = 0
+		a.seq, s.front = 0, nil
 		s.set--
 		s.tidy()
 	}
@@ -60,7 +61,7 @@ func (s *Alarms[T]) Pop(now time.Time) (of T, ok bool) {
 	}
 	a := q.First().alarm
 	q.Pop()
-	a.seq = 0
+	a.seq, s.front = 0, nil
 	s.set--
 	return a.Of, true
 }
@@ -76,13 +77,16 @@ func (s *Alarms[T]) Next() time.Time {
 
 // first returns the queue that has the next alarm at its front; nil is that none is set.
 func (s *Alarms[T]) first() *queue[T] {
+	if s.front != nil || s.set == 0 {
+		return s.front
+	}
 	switch near, far := s.near.clean(), s.far.clean(); {
 	case near && (!far || s.near.First().Before(*s.far.First())):
-		return &s.near
+		s.front = &s.near
 	case far:
-		return &s.far
+		s.front = &s.far
 	}
-	return nil
+	return s.front
 }
 
 // tidy removes what no longer counts once it is more than what does.
