@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/godwit-vm/godwit/internal/overview"
+	"github.com/godwit-vm/godwit/internal/client"
 )
 
 const topHelp = `Show the state of the cluster, and keep it up to date until interrupted: alarms first, drains
@@ -64,21 +64,21 @@ func topCommand() *cobra.Command {
 	return c
 }
 
-func (d *desk) overview() *overview.Follower {
-	return overview.Follow(d.Store, d.settings.Controller.Complete().Evacuation, 0, d.Now)
+func (d *desk) overview() *client.Follower {
+	return client.Follow(d.Store, d.settings.Controller.Complete().Evacuation, 0, d.Now)
 }
 
 // frameOf returns how large a frame may be: as large as the terminal.
-func frameOf(out io.Writer) overview.Frame {
+func frameOf(out io.Writer) client.Frame {
 	f, is := out.(*os.File)
 	if !is || !isTerminal(out) {
-		return overview.Frame{}
+		return client.Frame{}
 	}
 	width, height, err := term.GetSize(int(f.Fd()))
 	if err != nil {
-		return overview.Frame{}
+		return client.Frame{}
 	}
-	return overview.Frame{Width: width, Height: height}
+	return client.Frame{Width: width, Height: height}
 }
 
 // What a terminal is told. Source: xterm, Control Sequences (DECSET 1049, DECTCEM, CUP, EL, ED).

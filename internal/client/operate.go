@@ -13,6 +13,26 @@
 //
 // A [Cluster] is a cache of the store: after the first [Cluster.Pull] it reads only changes. Its
 // records are shared: do not modify them. Status pages and metrics are made from it.
+//
+// # Overview
+//
+// [MakeOverview] is what godwit top prints and what the controller's page shows: what runs where, what
+// moves, when a draining host will be empty, and what needs an operator. It is pure. A [Follower] reads the
+// records for it, and writes nothing.
+//
+// [PageHandler] serves the page. It only reads: there is nothing on the page that changes anything, and
+// every method but GET is refused.
+//
+//	/            the page; it follows the cluster by itself, and is complete without scripts
+//	/vm?name=VM  why a VM is where it is
+//	/events      server-sent events: "hello" with the version of the page, "view" with its contents,
+//	             and "beat" when nothing has changed
+//
+// Everything comes from the same origin, and the browser is told to load nothing else. What people
+// have named is text, never markup: html/template escapes it.
+//
+// The page asks for no password. It listens on the loopback unless it is told another address:
+// what reaches it from elsewhere is an SSH tunnel, or a proxy that authenticates.
 package client
 
 import (

@@ -12,7 +12,6 @@ import (
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/internal/audit"
 	"github.com/godwit-vm/godwit/internal/client"
-	"github.com/godwit-vm/godwit/internal/overview"
 	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -68,7 +67,7 @@ func (c *Controller) page() (done func() error, err error) {
 	}
 	ctx, end := context.WithCancel(context.Background())
 	at, _ := l.Addr().(*net.TCPAddr)
-	s := serve(l, overview.Handler(overview.PageConfig{Store: shown, Controller: c.Config, Now: c.Now,
+	s := serve(l, client.PageHandler(client.PageConfig{Store: shown, Controller: c.Config, Now: c.Now,
 		Silence:  store.LeaderPatience(c.Every, c.Patience),
 		Loopback: at != nil && at.IP.IsLoopback(), Done: ctx.Done()}))
 	c.Log.Info("serves the page", "url", "http://"+s.Address()+"/")

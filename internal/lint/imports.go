@@ -26,7 +26,7 @@ var backends = []string{"hypervisor/fake", "hypervisor/qmp", "hypervisor/libvirt
 // or talks to people.
 var outer = []string{"cmd/...", "examples/...", "internal/audit", "internal/boltstore",
 	"internal/cli", "internal/client", "internal/config", "internal/daemon", "internal/etcdstore",
-	"internal/importer", "internal/overview"}
+	"internal/importer"}
 
 // prohibitions is the architecture: everything else is allowed.
 var prohibitions = []prohibition{

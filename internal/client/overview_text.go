@@ -1,4 +1,4 @@
-package overview
+package client
 
 import (
 	"bytes"
@@ -11,88 +11,79 @@ import (
 	"unicode/utf8"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/internal/words"
 )
 
-// Unknown is what is printed for what is not known.
-const Unknown = "unknown"
+// unknownText is what is printed for what is not known.
+const unknownText = "unknown"
 
-// Time formats how long something takes; nil is unknown.
-func Time(d *time.Duration) string {
+// timeText formats how long something takes; nil is unknown.
+func timeText(d *time.Duration) string {
 	if d == nil {
-		return Unknown
+		return unknownText
 	}
 	return words.Span(d.Seconds())
 }
 
-// Rate formats a rate; 0 is unknown.
-func Rate(r hypervisor.Bandwidth) string {
+// rateText formats a rate; 0 is unknown.
+func rateText(r hypervisor.Bandwidth) string {
 	if r <= 0 {
-		return Unknown
+		return unknownText
 	}
 	return r.String()
 }
 
-// Percent formats a share of 1. What is not complete is never 100 %.
-func Percent(share float64) string {
+// percent formats a share of 1. What is not complete is never 100 %.
+func percent(share float64) string {
 	return fmt.Sprintf("%d %%", int(math.Floor(100*share)))
 }
 
 // Until formats the time until the end of a migration.
-func (m *Move) Until(now time.Time) string {
+func (m *shownMove) Until(now time.Time) string {
 	if m.PredictedEnd == nil {
-		return Unknown
+		return unknownText
 	}
 	d := max(0, m.PredictedEnd.Sub(now))
-	return Time(&d)
+	return timeText(&d)
 }
 
 // Downtime formats how long the guest was stopped, or is allowed to be.
-func (m *Move) Downtime() string {
+func (m *shownMove) Downtime() string {
 	switch {
 	case m.DowntimeNanos > 0:
 		return words.Milliseconds(float64(m.DowntimeNanos) / float64(time.Millisecond))
 	case m.Ended == nil:
 		return "-" // it is still to come
 	}
-	return Unknown
+	return unknownText
 }
 
 // Sent formats how much was sent.
-func (m *Move) Sent() string {
-	switch {
-	case m.Unknown && m.SentBytes > 0:
-		return ">" + m.SentBytes.String()
-	case m.Unknown:
-		return Unknown
-	}
-	return m.SentBytes.String()
-}
+func (m *shownMove) Sent() string { return m.sent() }
 
 // Passes formats the number of passes over the memory.
-func (m *Move) Passes() string {
+func (m *shownMove) Passes() string {
 	if m.Pass <= 0 {
 		return "-"
 	}
 	return fmt.Sprint(m.Pass)
 }
 
-// Load is how much of a host's memory its VMs use, from 0 to 1.
-func Load(h client.Host) float64 { return share(h.UsedBytes, h.MemoryBytes) }
+// load is how much of a host's memory its VMs use, from 0 to 1.
+func load(h Host) float64 { return share(h.UsedBytes, h.MemoryBytes) }
 
 // Headline is the leader and the counts, in one line.
 func (o *Overview) Headline() string {
 	leader := "no leader"
 	if o.Leader != "" {
-		leader = fmt.Sprintf("%s leads, term %d", client.Plain(o.Leader), o.Term)
+		leader = fmt.Sprintf("%s leads, term %d", Plain(o.Leader), o.Term)
 	}
 	return fmt.Sprintf("%s; %s, %s, %d migrating, %d waiting", leader,
 		words.Count(len(o.Hosts), "host"), words.Count(o.VMs, "VM"), o.Running, o.Waiting)
 }
 
 // Summary is the state of a drain in a few words.
-func (d *Drain) Summary() string {
+func (d *shownDrain) Summary() string {
 	switch {
 	case d.Empty():
 		return "empty"
@@ -105,7 +96,7 @@ func (d *Drain) Summary() string {
 
 // ETA formats what is known about the end of a drain.
 func (e ETA) String() string {
-	return fmt.Sprintf("at least %s, p50 %s, p95 %s", Time(e.Least), Time(e.P50), Time(e.P95))
+	return fmt.Sprintf("at least %s, p50 %s, p95 %s", timeText(e.Least), timeText(e.P50), timeText(e.P95))
 }
 
 // bar draws a share of 1.
@@ -127,10 +118,10 @@ func (f Frame) Print(out io.Writer, o *Overview) error {
 	fmt.Fprintf(&b, "godwit  %s  %s\n", o.At.Format("15:04:05Z"), o.Headline())
 	if o.Trouble != "" {
 		fmt.Fprintf(&b, "STORE  it does not answer, this is how it was at %s: %s\n",
-			o.At.Format("15:04:05Z"), client.Plain(o.Trouble))
+			o.At.Format("15:04:05Z"), Plain(o.Trouble))
 	}
-	client.AlarmTable(&b, o.Alarms)
-	for _, section := range []func(io.Writer, *Overview) error{drains, moves, hosts, attention} {
+	AlarmTable(&b, o.Alarms)
+	for _, section := range []func(io.Writer, *Overview) error{drainTable, moveTable, hostTable, attentionTable} {
 		if err := section(&b, o); err != nil {
 			return err
 		}
@@ -139,9 +130,7 @@ func (f Frame) Print(out io.Writer, o *Overview) error {
 	return err
 }
 
-func table(out io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(out, 0, 8, 2, ' ', 0) }
-
-func drains(out io.Writer, o *Overview) error {
+func drainTable(out io.Writer, o *Overview) error {
 	if len(o.Drains) == 0 {
 		return nil
 	}
@@ -153,26 +142,26 @@ func drains(out io.Writer, o *Overview) error {
 		if d.Done {
 			eta = "-"
 		}
-		fmt.Fprintf(t, "%s\t%s %s\t%s\t%s\n", client.Plain(string(d.Host)), bar(d.Share()),
-			Percent(d.Share()), d.Summary(), eta)
+		fmt.Fprintf(t, "%s\t%s %s\t%s\t%s\n", Plain(string(d.Host)), bar(d.Share()),
+			percent(d.Share()), d.Summary(), eta)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	for i := range o.Drains {
 		for _, s := range o.Drains[i].Stay {
-			fmt.Fprintf(out, "%s stays on %s: %s\n", client.Plain(string(s.VM)),
-				client.Plain(string(o.Drains[i].Host)), client.Plain(s.Why))
+			fmt.Fprintf(out, "%s stays on %s: %s\n", Plain(string(s.VM)),
+				Plain(string(o.Drains[i].Host)), Plain(s.Why))
 		}
 		for _, s := range o.Drains[i].Failed {
-			fmt.Fprintf(out, "%s failed to leave %s: %s\n", client.Plain(string(s.VM)),
-				client.Plain(string(o.Drains[i].Host)), client.Plain(s.Why))
+			fmt.Fprintf(out, "%s failed to leave %s: %s\n", Plain(string(s.VM)),
+				Plain(string(o.Drains[i].Host)), Plain(s.Why))
 		}
 	}
 	return nil
 }
 
-func moves(out io.Writer, o *Overview) error {
+func moveTable(out io.Writer, o *Overview) error {
 	if len(o.Moves) == 0 {
 		return nil
 	}
@@ -180,37 +169,37 @@ func moves(out io.Writer, o *Overview) error {
 	fmt.Fprint(t, "\nMIGRATION\tPHASE\tFROM\tTO\tPROGRESS\tSENT\tRATE\tPASS\tDOWNTIME\tEND IN\n")
 	for i := range o.Moves {
 		m := &o.Moves[i]
-		end, rate := m.Until(o.At), Rate(m.Rate)
+		end, rate := m.Until(o.At), rateText(m.Rate)
 		if m.Ended != nil {
 			end, rate = "ended", "-"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s %s\t%s\t%s\t%s\t%s\t%s%s\n", client.Plain(string(m.Name)),
-			m.Phase, dash(m.Source), dash(m.Target), bar(m.Share()), Percent(m.Share()), m.Sent(),
-			rate, m.Passes(), m.Downtime(), end, because(m.Because()))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s %s\t%s\t%s\t%s\t%s\t%s%s\n", Plain(string(m.Name)),
+			m.Phase, dash(m.Source), dash(m.Target), bar(m.Share()), percent(m.Share()), m.Sent(),
+			rate, m.Passes(), m.Downtime(), end, why(m.Because()))
 	}
 	return more(t, o.MoreMoves)
 }
 
-func hosts(out io.Writer, o *Overview) error {
+func hostTable(out io.Writer, o *Overview) error {
 	t := table(out)
 	fmt.Fprint(t, "\nHOST\tSTATE\tVMS\tMEMORY\tUSED\tCPUS\n")
 	for _, h := range o.Hosts {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s %s\t%s of %s\t%d of %d%s\n", dash(h.Name), h.State, h.VMs,
-			bar(Load(h)), Percent(Load(h)), h.UsedBytes, h.MemoryBytes, h.UsedCPUs, h.CPUs,
-			because(h.Why))
+			bar(load(h)), percent(load(h)), h.UsedBytes, h.MemoryBytes, h.UsedCPUs, h.CPUs,
+			why(h.Why))
 	}
 	return more(t, 0)
 }
 
-func attention(out io.Writer, o *Overview) error {
+func attentionTable(out io.Writer, o *Overview) error {
 	if len(o.Attention) == 0 {
 		return nil
 	}
 	t := table(out)
 	fmt.Fprint(t, "\nVM\tHOST\tSTATE\tWHY\n")
 	for _, v := range o.Attention {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", client.Plain(string(v.Name)), dash(v.Host),
-			client.Plain(v.State), client.Plain(v.Why))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", Plain(string(v.Name)), dash(v.Host),
+			Plain(v.State), Plain(v.Why))
 	}
 	return more(t, o.MoreAttention)
 }
@@ -221,20 +210,6 @@ func more(t *tabwriter.Writer, n int) error {
 		fmt.Fprintf(t, "… and %d more\n", n)
 	}
 	return t.Flush()
-}
-
-func dash(h hypervisor.HostName) string {
-	if h == "" {
-		return "-"
-	}
-	return client.Plain(string(h))
-}
-
-func because(text string) string {
-	if text == "" {
-		return ""
-	}
-	return "\t" + client.Plain(text)
 }
 
 // cut leaves out what does not fit: the ends of long lines, and the last lines of many.

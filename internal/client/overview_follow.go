@@ -1,4 +1,4 @@
-package overview
+package client
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/evacuation"
-	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -25,7 +24,7 @@ type Follower struct {
 	silence  time.Duration
 
 	mu      sync.Mutex
-	cluster client.Cluster
+	cluster Cluster
 	last    *Overview
 	beats   uint64
 	heard   time.Time // when the leader's heartbeat last changed
@@ -36,7 +35,7 @@ type Follower struct {
 // over, which is [store.LeaderPatience]. Zero: as long as they do by default.
 func Follow(s store.Store, defaults evacuation.Params, silence time.Duration,
 	now func() time.Time) *Follower {
-	return &Follower{store: client.ReadOnly(s), defaults: defaults, now: now,
+	return &Follower{store: ReadOnly(s), defaults: defaults, now: now,
 		silence: store.LeaderPatience(0, silence)}
 }
 
@@ -60,7 +59,7 @@ func (f *Follower) Look(ctx context.Context) *Overview {
 		}
 		return &o
 	}
-	f.last = Make(&f.cluster, f.defaults, now)
+	f.last = MakeOverview(&f.cluster, f.defaults, now)
 	f.listen(now)
 	return f.last
 }
@@ -83,7 +82,7 @@ func (f *Follower) listen(now time.Time) {
 	if silent < f.silence {
 		return
 	}
-	f.last.Alarms = append([]client.Alarm{{What: fmt.Sprintf("the leader %s has sent no heartbeat for "+
+	f.last.Alarms = append([]Alarm{{What: fmt.Sprintf("the leader %s has sent no heartbeat for "+
 		"%s: nothing is decided, VMs keep running", strings.TrimPrefix(l.Holder, "controller/"),
 		silent.Round(time.Second)),
 		Do: "start a controller, or read the log of the one that should lead"}}, f.last.Alarms...)

@@ -1,24 +1,4 @@
-// Package overview shows the state of a cluster to people: what runs where, what moves, when a
-// draining host will be empty, and what needs an operator. It is what godwit top prints, and what
-// the controller's page shows in a browser.
-//
-// [Make] is pure: it computes an [Overview] from the records that were read. A [Follower] reads
-// them, and writes nothing.
-//
-// [Handler] serves the page. It only reads: there is nothing on the page that changes anything, and
-// every method but GET is refused.
-//
-//	/            the page; it follows the cluster by itself, and is complete without scripts
-//	/vm?name=VM  why a VM is where it is
-//	/events      server-sent events: "hello" with the version of the page, "view" with its contents,
-//	             and "beat" when nothing has changed
-//
-// Everything comes from the same origin, and the browser is told to load nothing else. What people
-// have named is text, never markup: html/template escapes it.
-//
-// The page asks for no password. It listens on the loopback unless it is told another address:
-// what reaches it from elsewhere is an SSH tunnel, or a proxy that authenticates.
-package overview
+package client
 
 import (
 	"cmp"
@@ -28,14 +8,13 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
 )
 
-// MostListed is how many rows a list has at most.
-const MostListed = 200
+// mostListed is how many rows a list has at most.
+const mostListed = 200
 
 // An Overview is the state of a cluster at one moment.
 type Overview struct {
@@ -45,22 +24,22 @@ type Overview struct {
 	Trouble string
 	Leader  string // "controller/a"; "" is no leader
 	Term    uint64
-	Alarms  []client.Alarm
+	Alarms  []Alarm
 	VMs     int
-	Drains  []Drain
-	Moves   []Move // those under way first, then those that have ended, the latest first
-	Hosts   []client.Host
+	Drains  []shownDrain
+	Moves   []shownMove // those under way first, then those that have ended, the latest first
+	Hosts   []Host
 	// Attention lists the VMs that are not as they shall be.
-	Attention []client.VM
+	Attention []VM
 	// Running, Waiting and Ended count the migrations.
 	Running, Waiting, Ended int
 	// MoreMoves and MoreAttention are how many are not listed.
 	MoreMoves, MoreAttention int
 }
 
-// A Drain is a host that is to be empty.
-type Drain struct {
-	client.Left
+// A shownDrain is a host that is to be empty.
+type shownDrain struct {
+	Left
 	// Gone lists the VMs that have been migrated away.
 	Gone []hypervisor.VMID
 	// Moved and Total are memory and disks of the VMs that leave: what has left, and all.
@@ -69,14 +48,14 @@ type Drain struct {
 }
 
 // Share is how much of a drain is done, from 0 to 1.
-func (d *Drain) Share() float64 { return share(d.Moved, d.Total) }
+func (d *shownDrain) Share() float64 { return share(d.Moved, d.Total) }
 
 // Empty reports whether no VM is left.
-func (d *Drain) Empty() bool { return d.Done && len(d.Stay) == 0 }
+func (d *shownDrain) Empty() bool { return d.Done && len(d.Stay) == 0 }
 
-// A Move is a migration.
-type Move struct {
-	client.MoveReport
+// A shownMove is a migration.
+type shownMove struct {
+	MoveReport
 	Pass      int                  // over the guest's memory; 0 is unknown
 	DirtyRate hypervisor.Bandwidth // 0 is unknown
 	Moved     hypervisor.Bytes     // of Total, what the target has
@@ -84,10 +63,10 @@ type Move struct {
 }
 
 // Share is how much of the guest the target has, from 0 to 1.
-func (m *Move) Share() float64 { return share(m.Moved, m.Total) }
+func (m *shownMove) Share() float64 { return share(m.Moved, m.Total) }
 
 // Because is why a migration ended, or does not go on, in one line.
-func (m *Move) Because() string {
+func (m *shownMove) Because() string {
 	var all []string
 	if m.Canceled && m.MoveReport.Ended == nil {
 		all = append(all, "cancelled")
@@ -113,10 +92,10 @@ func share(part, all hypervisor.Bytes) float64 {
 	return min(1, max(0, float64(part)/float64(all)))
 }
 
-// Make returns the overview of a cluster now. Evacuation has the defaults of VMs and drains.
-func Make(c *client.Cluster, defaults evacuation.Params, now time.Time) *Overview {
-	desk := client.Client{DrainKey: defaults.DrainKey}
-	s := client.MakeStatus(c, desk.Draining, now)
+// MakeOverview returns the overview of a cluster now. Evacuation has the defaults of VMs and drains.
+func MakeOverview(c *Cluster, defaults evacuation.Params, now time.Time) *Overview {
+	desk := Client{DrainKey: defaults.DrainKey}
+	s := MakeStatus(c, desk.Draining, now)
 	o := &Overview{At: s.At, Leader: s.Leader, Term: s.Term, Alarms: s.Alarms, VMs: len(s.VMs),
 		Hosts: s.Hosts}
 	grown := growth(c)
@@ -137,24 +116,24 @@ func Make(c *client.Cluster, defaults evacuation.Params, now time.Time) *Overvie
 		}
 	}
 	slices.SortStableFunc(o.Moves, byUrgency)
-	o.Moves, o.MoreMoves = cut(o.Moves)
+	o.Moves, o.MoreMoves = firstOf(o.Moves)
 	for _, v := range s.VMs {
-		if needsAttention(v) || client.Down(c, c.VM(v.Name)) {
+		if needsAttention(v) || Down(c, c.VM(v.Name)) {
 			o.Attention = append(o.Attention, v)
 		}
 	}
-	o.Attention, o.MoreAttention = cut(o.Attention)
+	o.Attention, o.MoreAttention = firstOf(o.Attention)
 	return o
 }
 
-func cut[T any](list []T) (first []T, more int) {
-	n := min(len(list), MostListed)
+func firstOf[T any](list []T) (first []T, more int) {
+	n := min(len(list), mostListed)
 	return list[:n], len(list) - n
 }
 
 // byUrgency orders migrations: running, waiting, ended; of those the latest first.
-func byUrgency(a, b Move) int {
-	rank := func(m Move) int {
+func byUrgency(a, b shownMove) int {
+	rank := func(m shownMove) int {
 		switch {
 		case m.Ended != nil:
 			return 2
@@ -171,18 +150,18 @@ func byUrgency(a, b Move) int {
 }
 
 // needsAttention reports whether a VM that may run is not as it shall be.
-func needsAttention(v client.VM) bool {
+func needsAttention(v VM) bool {
 	return v.Why != "" || strings.HasPrefix(v.State, "runs on ")
 }
 
 // move adds to the report of a migration what its record says of its progress.
-func move(c *client.Cluster, r client.MoveReport, now time.Time) Move {
-	m := Move{MoveReport: r}
+func move(c *Cluster, r MoveReport, now time.Time) shownMove {
+	m := shownMove{MoveReport: r}
 	rec := c.Migration(r.Name)
 	if rec == nil {
 		return m
 	}
-	p := client.Progress(rec, now)
+	p := Progress(rec, now)
 	m.Pass, m.DirtyRate = p.Iteration, p.DirtyRate
 	v := c.VM(r.VM)
 	if v == nil {
@@ -199,9 +178,9 @@ func move(c *client.Cluster, r client.MoveReport, now time.Time) Move {
 }
 
 // drain returns the state of a draining host.
-func drain(c *client.Cluster, host hypervisor.HostName, defaults evacuation.Params, grown []float64,
-	now time.Time) Drain {
-	d := Drain{Left: *client.Leaving(c, host, defaults, now)}
+func drain(c *Cluster, host hypervisor.HostName, defaults evacuation.Params, grown []float64,
+	now time.Time) shownDrain {
+	d := shownDrain{Left: *Leaving(c, host, defaults, now)}
 	for _, id := range gone(c, host) {
 		d.Gone = append(d.Gone, id)
 		if v := c.VM(id); v != nil {
@@ -213,19 +192,19 @@ func drain(c *client.Cluster, host hypervisor.HostName, defaults evacuation.Para
 		v := c.VM(id)
 		d.Total += v.Weight()
 		if m := c.Migration(v.ActiveMigration); m != nil {
-			d.Moved += move(c, client.OfMove(m, now), now).Moved
+			d.Moved += move(c, OfMove(m, now), now).Moved
 		}
 	}
 	if !d.Done {
 		left, rate := c.Outstanding(host, now)
-		d.ETA = Estimate(left, rate, grown)
+		d.ETA = EstimateETA(left, rate, grown)
 	}
 	return d
 }
 
 // gone lists the VMs that evacuations have moved away from a draining host: since a VM last
 // arrived there, as none does while the host drains.
-func gone(c *client.Cluster, host hypervisor.HostName) []hypervisor.VMID {
+func gone(c *Cluster, host hypervisor.HostName) []hypervisor.VMID {
 	var arrived time.Time
 	ended := slices.DeleteFunc(c.Migrations(), func(m *store.Migration) bool {
 		return m.State.Phase != migration.Succeeded

@@ -1,4 +1,4 @@
-package overview
+package client
 
 import (
 	"bytes"
@@ -21,7 +21,6 @@ import (
 
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -58,8 +57,8 @@ type PageConfig struct {
 	Done <-chan struct{}
 }
 
-// page answers requests.
-type page struct {
+// pageServer answers requests.
+type pageServer struct {
 	PageConfig
 	follow    *Follower
 	templates *template.Template
@@ -72,17 +71,17 @@ type page struct {
 	rendered []byte
 }
 
-// Handler returns what serves the page.
-func Handler(c PageConfig) http.Handler {
+// PageHandler returns what serves the page.
+func PageHandler(c PageConfig) http.Handler {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	c.Store = client.ReadOnly(c.Store)
-	p := &page{PageConfig: c, readers: make(chan struct{}, mostReaders), explain: make(chan struct{}, 1),
+	c.Store = ReadOnly(c.Store)
+	p := &pageServer{PageConfig: c, readers: make(chan struct{}, mostReaders), explain: make(chan struct{}, 1),
 		follow: Follow(c.Store, c.Controller.Complete().Evacuation, c.Silence, c.Now),
-		templates: template.Must(template.New("").Funcs(functions).ParseFS(assets,
+		templates: template.Must(template.New("").Funcs(pageFunctions).ParseFS(assets,
 			"assets/*.html")),
-		version: version()}
+		version: pageVersion()}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", p.index)
 	mux.HandleFunc("GET /vm", p.vm)
@@ -102,7 +101,7 @@ func Handler(c PageConfig) http.Handler {
 }
 
 // version names the assets: a page of another version loads itself again.
-func version() string {
+func pageVersion() string {
 	sum := sha256.New()
 	names, _ := fs.Glob(assets, "assets/*")
 	for _, name := range names {
@@ -116,7 +115,7 @@ func version() string {
 }
 
 // headers are those of every answer.
-var headers = map[string]string{
+var pageHeaders = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; " +
 		"img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; " +
 		"frame-ancestors 'none'",
@@ -129,12 +128,12 @@ var headers = map[string]string{
 }
 
 // guard refuses requests for other machines, and all methods that could change something.
-func (p *page) guard(next http.Handler) http.Handler {
+func (p *pageServer) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for name, value := range headers {
+		for name, value := range pageHeaders {
 			w.Header().Set(name, value)
 		}
-		if p.Loopback && !local(r.Host) {
+		if p.Loopback && !isLocal(r.Host) {
 			http.Error(w, "this page is served to this machine only: ask for localhost, or start the "+
 				"controller with --page and another address", http.StatusMisdirectedRequest)
 			return
@@ -144,7 +143,7 @@ func (p *page) guard(next http.Handler) http.Handler {
 }
 
 // local reports whether the Host of a request is this machine's loopback.
-func local(host string) bool {
+func isLocal(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
@@ -153,7 +152,7 @@ func local(host string) bool {
 }
 
 // index answers the whole page.
-func (p *page) index(w http.ResponseWriter, r *http.Request) {
+func (p *pageServer) index(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	p.write(w, http.StatusOK, "index.html", struct {
@@ -163,7 +162,7 @@ func (p *page) index(w http.ResponseWriter, r *http.Request) {
 }
 
 // write answers a template.
-func (p *page) write(w http.ResponseWriter, status int, name string, data any) {
+func (p *pageServer) write(w http.ResponseWriter, status int, name string, data any) {
 	var b bytes.Buffer
 	if err := p.templates.ExecuteTemplate(&b, name, data); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -175,7 +174,7 @@ func (p *page) write(w http.ResponseWriter, status int, name string, data any) {
 }
 
 // view renders an overview, once for all readers.
-func (p *page) view(o *Overview) []byte {
+func (p *pageServer) view(o *Overview) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.of != o {
@@ -190,13 +189,13 @@ func (p *page) view(o *Overview) []byte {
 }
 
 // vm answers why a VM is where it is.
-func (p *page) vm(w http.ResponseWriter, r *http.Request) {
+func (p *pageServer) vm(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	about := struct {
 		Version, Name, Trouble string
-		*client.Explanation
-	}{Version: p.version, Name: client.Plain(r.FormValue("name"))}
+		*Explanation
+	}{Version: p.version, Name: Plain(r.FormValue("name"))}
 	select {
 	case p.explain <- struct{}{}:
 		defer func() { <-p.explain }()
@@ -204,7 +203,7 @@ func (p *page) vm(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "other readers ask for explanations: try again", http.StatusServiceUnavailable)
 		return
 	}
-	e, err := client.Explain(ctx, p.Store, p.Controller, client.ID(r.FormValue("name")), p.Now())
+	e, err := Explain(ctx, p.Store, p.Controller, ID(r.FormValue("name")), p.Now())
 	status := http.StatusOK
 	switch {
 	case errors.Is(err, store.Stale):
@@ -219,7 +218,7 @@ func (p *page) vm(w http.ResponseWriter, r *http.Request) {
 }
 
 // events keeps a reader up to date until it goes.
-func (p *page) events(w http.ResponseWriter, r *http.Request) {
+func (p *pageServer) events(w http.ResponseWriter, r *http.Request) {
 	select {
 	case p.readers <- struct{}{}:
 		defer func() { <-p.readers }()
@@ -292,19 +291,19 @@ func (s *stream) send(event, data string) error {
 }
 
 // functions are those of the templates.
-var functions = template.FuncMap{
-	"time":    Time,
-	"rate":    Rate,
-	"percent": Percent,
-	"load":    Load,
-	"plain":   func(v any) string { return client.Plain(fmt.Sprint(v)) },
-	"until":   func(m Move, at time.Time) string { return m.Until(at) },
+var pageFunctions = template.FuncMap{
+	"time":    timeText,
+	"rate":    rateText,
+	"percent": percent,
+	"load":    load,
+	"plain":   func(v any) string { return Plain(fmt.Sprint(v)) },
+	"until":   func(m shownMove, at time.Time) string { return m.Until(at) },
 	"clock":   func(t time.Time) string { return t.Format("15:04:05") + " UTC" },
 	"dash": func(h hypervisor.HostName) string {
 		if h == "" {
 			return "–"
 		}
-		return client.Plain(string(h))
+		return Plain(string(h))
 	},
-	"stays": func(d Drain) []client.Stay { return slices.Concat(d.Stay, d.Failed) },
+	"stays": func(d shownDrain) []Stay { return slices.Concat(d.Stay, d.Failed) },
 }

@@ -1,4 +1,4 @@
-package overview_test
+package client_test
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/client"
-	"github.com/godwit-vm/godwit/internal/overview"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -24,7 +23,7 @@ func BenchmarkMake(b *testing.B) {
 	}
 	for i := range 10_000 {
 		name := fmt.Sprint("v", i)
-		put(b, s, vm(name, hypervisor.HostName(fmt.Sprint("n", i%200))))
+		put(b, s, overviewVM(name, hypervisor.HostName(fmt.Sprint("n", i%200))))
 		if i%10 == 0 {
 			put(b, s, moved(1, name, "n1", "n7", i/100, hypervisor.GiB))
 		}
@@ -36,7 +35,7 @@ func BenchmarkMake(b *testing.B) {
 	var out bytes.Buffer
 	for b.Loop() {
 		out.Reset()
-		if err := (overview.Frame{}).Print(&out, overview.Make(&c, defaults, at(100))); err != nil {
+		if err := (client.Frame{}).Print(&out, client.MakeOverview(&c, defaults, at(100))); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package overview_test
+package client_test
 
 import (
 	"bufio"
@@ -19,7 +19,7 @@ import (
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/overview"
+	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -48,7 +48,7 @@ func (w *watched) Delete(context.Context, store.Record, ...store.Record) error {
 const evil = `default/<img src=x onerror="window.hit=1">'&"{{.}}`
 
 // cluster is a drain of n1, whose first VM has a name that is markup.
-func cluster(t testing.TB) *watched {
+func overviewCluster(t testing.TB) *watched {
 	w := &watched{Memory: store.NewMemory(), t: t}
 	now := time.Now()
 	for _, r := range []store.Record{
@@ -84,7 +84,7 @@ func agentPuts(t testing.TB, w *watched, r store.Record) {
 func serve(t testing.TB, w *watched) string {
 	t.Helper()
 	done := make(chan struct{})
-	s := httptest.NewServer(overview.Handler(overview.PageConfig{Store: w, Loopback: true, Done: done,
+	s := httptest.NewServer(client.PageHandler(client.PageConfig{Store: w, Loopback: true, Done: done,
 		Controller: controller.Config{Evacuation: evacuation.Params{Strategy: evacuation.LiveMigrate}}}))
 	t.Cleanup(func() {
 		close(done)
@@ -116,7 +116,7 @@ func get(t testing.TB, url string, change func(*http.Request)) (*http.Response, 
 
 // TestThePageIsCompleteWithoutScripts: alarms come first, names are text.
 func TestThePageIsCompleteWithoutScripts(t *testing.T) {
-	url := serve(t, cluster(t))
+	url := serve(t, overviewCluster(t))
 	answer, text := get(t, url+"/", nil)
 	if answer.StatusCode != http.StatusOK {
 		t.Fatalf("status %d: %s", answer.StatusCode, text)
@@ -149,7 +149,7 @@ func TestThePageIsCompleteWithoutScripts(t *testing.T) {
 
 // TestOnlyGET: every other method is refused, at every address.
 func TestOnlyGET(t *testing.T) {
-	url := serve(t, cluster(t))
+	url := serve(t, overviewCluster(t))
 	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "OPTIONS"} {
 		for _, path := range []string{"/", "/vm?name=twice", "/events", "/page.js"} {
 			answer, _ := get(t, url+path, func(r *http.Request) { r.Method = method })
@@ -163,7 +163,7 @@ func TestOnlyGET(t *testing.T) {
 // TestAnotherNameIsRefused: the browser of an operator must not be made to ask in the name of a
 // web site that resolves to the loopback.
 func TestAnotherNameIsRefused(t *testing.T) {
-	url := serve(t, cluster(t))
+	url := serve(t, overviewCluster(t))
 	for host, want := range map[string]int{"evil.example": 421, "evil.example:80": 421,
 		"10.0.0.1": 421, "localhost.evil.example": 421, "localhost": 200, "localhost:8080": 200,
 		"[::1]:8080": 200, "127.0.0.1": 200} {
@@ -176,7 +176,7 @@ func TestAnotherNameIsRefused(t *testing.T) {
 
 // TestAVMIsExplained: what keeps it there; one that is unknown is not found.
 func TestAVMIsExplained(t *testing.T) {
-	url := serve(t, cluster(t))
+	url := serve(t, overviewCluster(t))
 	answer, text := get(t, url+"/vm?name=default/gone", nil)
 	if answer.StatusCode != http.StatusOK || !strings.Contains(text, "No request moves it elsewhere") ||
 		!strings.Contains(text, "<strong>Succeeded</strong> n1 → n2") {
@@ -190,7 +190,7 @@ func TestAVMIsExplained(t *testing.T) {
 
 // TestEvents: first the version, then the contents, and again when they have changed.
 func TestEvents(t *testing.T) {
-	w := cluster(t)
+	w := overviewCluster(t)
 	url := serve(t, w)
 	r, err := http.Get(url + "/events")
 	if err != nil {
@@ -235,7 +235,7 @@ func TestEvents(t *testing.T) {
 // TestInABrowser: the page follows the cluster in place, by keyboard and on a phone, and names are
 // text there, too.
 func TestInABrowser(t *testing.T) {
-	w := cluster(t)
+	w := overviewCluster(t)
 	url := serve(t, w)
 	b := testutil.StartBrowser(t)
 	p := testutil.OpenTab(t, b, url+"/", testutil.Desktop)
@@ -320,7 +320,7 @@ func own(t *testing.T, p *testutil.Tab, url string) {
 
 // TestWhatWasReadStaysWhileTheStoreIsGone, and the page says so.
 func TestWhatWasReadStaysWhileTheStoreIsGone(t *testing.T) {
-	w := cluster(t)
+	w := overviewCluster(t)
 	url := serve(t, w)
 	get(t, url+"/", nil)
 	w.mu.Lock()
@@ -354,7 +354,7 @@ func TestLook(t *testing.T) {
 	if folder == "" {
 		t.Skip("skipped: it writes pictures to the folder in GODWIT_LOOK, which is not set")
 	}
-	url, b := serve(t, cluster(t)), testutil.StartBrowser(t)
+	url, b := serve(t, overviewCluster(t)), testutil.StartBrowser(t)
 	for _, s := range []testutil.Screen{testutil.Desktop, testutil.Phone} {
 		p := testutil.OpenTab(t, b, url+"/", s)
 		p.WaitReady(`#live[data-state="live"]`)
@@ -373,7 +373,7 @@ func (w *watched) Get(ctx context.Context, key store.Key) (store.Record, error) 
 
 // TestReadersAndExplanationsAtOnce: what serves them is shared.
 func TestReadersAndExplanationsAtOnce(t *testing.T) {
-	w := cluster(t)
+	w := overviewCluster(t)
 	url := serve(t, w)
 	var all sync.WaitGroup
 	for _, path := range []string{"/", "/vm?name=gone", "/", "/vm?name=twice", "/", "/vm?name=none"} {

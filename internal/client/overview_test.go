@@ -1,4 +1,4 @@
-package overview_test
+package client_test
 
 import (
 	"bytes"
@@ -17,7 +17,6 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/client"
-	"github.com/godwit-vm/godwit/internal/overview"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -48,7 +47,7 @@ func draining(name hypervisor.HostName) *store.Host {
 		Effect: placement.NoSchedule}}}
 }
 
-func vm(name string, host hypervisor.HostName) *store.VM {
+func overviewVM(name string, host hypervisor.HostName) *store.VM {
 	return &store.VM{VM: hypervisor.VM{ID: hypervisor.VMID("default/" + name), Memory: hypervisor.GiB,
 		CPUs: 1}, Host: host, Migratable: true, Boots: 1}
 }
@@ -68,14 +67,14 @@ func moved(n int, vm string, source, target hypervisor.HostName, end int, sent h
 // halfway is a drain of n1: one VM has left, one moves, one waits, one stays.
 func halfway(t testing.TB) store.Store {
 	s := store.NewMemory()
-	moving, stuck := vm("moving", "n1"), vm("gpu", "n1")
+	moving, stuck := overviewVM("moving", "n1"), overviewVM("gpu", "n1")
 	moving.ActiveMigration = "default/moving#1"
 	stuck.Migratable, stuck.NotMigratableReason = false, "a GPU is passed through"
-	lost := vm("lost", "n3")
+	lost := overviewVM("lost", "n3")
 	put(t, s, draining("n1"), &store.Host{Host: hypervisor.Host{Name: "n2", CPUs: 8,
 		Memory: 16 * hypervisor.GiB}}, &store.Host{Host: hypervisor.Host{Name: "n3",
-		Memory: 16 * hypervisor.GiB}, NotReady: true}, moving, stuck, lost, vm("waiting", "n1"),
-		vm("gone", "n2"), vm("before", "n2"),
+		Memory: 16 * hypervisor.GiB}, NotReady: true}, moving, stuck, lost, overviewVM("waiting", "n1"),
+		overviewVM("gone", "n2"), overviewVM("before", "n2"),
 		&store.Leader{Name: "cluster", Holder: "controller/a", Term: 3},
 		// before left n1 in an earlier drain; gpu came later: so that one has ended.
 		moved(1, "before", "n1", "n2", -500, hypervisor.GiB),
@@ -91,20 +90,20 @@ func halfway(t testing.TB) store.Store {
 	return s
 }
 
-func look(t testing.TB, s store.Store, now time.Time) *overview.Overview {
+func look(t testing.TB, s store.Store, now time.Time) *client.Overview {
 	t.Helper()
 	var c client.Cluster
 	if err := c.Pull(context.Background(), s); err != nil {
 		t.Fatal(err)
 	}
-	return overview.Make(&c, defaults, now)
+	return client.MakeOverview(&c, defaults, now)
 }
 
 // TestAFrame compares what a terminal shows of a drain with a file.
 func TestAFrame(t *testing.T) {
 	o := look(t, halfway(t), at(90))
 	var out bytes.Buffer
-	if err := (overview.Frame{}).Print(&out, o); err != nil {
+	if err := (client.Frame{}).Print(&out, o); err != nil {
 		t.Fatal(err)
 	}
 	const file = "testdata/halfway.txt"
@@ -151,19 +150,19 @@ func TestADrainIsAddedUp(t *testing.T) {
 func TestQuantilesAreToldWhenThereIsEnough(t *testing.T) {
 	var grown []float64
 	for n := range 21 {
-		e := overview.Estimate(1000, 100, grown)
+		e := client.EstimateETA(1000, 100, grown)
 		if *e.Least != 10*time.Second || (e.P50 != nil) != (n >= 5) || (e.P95 != nil) != (n >= 20) {
 			t.Errorf("after %d migrations: %v", n, e)
 		}
 		grown = append(grown, 1+float64(n)/10)
 	}
-	e := overview.Estimate(1000, 100, grown) // 1.0 to 3.0
+	e := client.EstimateETA(1000, 100, grown) // 1.0 to 3.0
 	if *e.P50 != 20*time.Second || *e.P95 != 29*time.Second {
 		t.Errorf("p50 %v, p95 %v", *e.P50, *e.P95)
 	}
-	for _, e := range []overview.ETA{overview.Estimate(0, 100, grown),
-		overview.Estimate(1000, 0, grown), overview.Estimate(1<<62, 1, grown)} {
-		if e != (overview.ETA{}) {
+	for _, e := range []client.ETA{client.EstimateETA(0, 100, grown),
+		client.EstimateETA(1000, 0, grown), client.EstimateETA(1<<62, 1, grown)} {
+		if e != (client.ETA{}) {
 			t.Errorf("it is known: %v", e)
 		}
 	}
@@ -177,7 +176,7 @@ func TestSharesAreShares(t *testing.T) {
 		put(t, s, draining("n1"), &store.Host{Host: hypervisor.Host{Name: "n2"}})
 		left := 0
 		for i := range rapid.IntRange(0, 8).Draw(r, "VMs") {
-			v := vm(fmt.Sprint("v", i), "n1")
+			v := overviewVM(fmt.Sprint("v", i), "n1")
 			v.VM.Memory = hypervisor.Bytes(rapid.Int64Range(0, 1<<40).Draw(r, "memory"))
 			if rapid.Bool().Draw(r, "gone") {
 				v.Host = "n2"
@@ -202,11 +201,11 @@ func TestSharesAreShares(t *testing.T) {
 // characters are not printed.
 func TestAFrameFits(t *testing.T) {
 	s := halfway(t)
-	evil := vm("x\x1b[2Jß漢", "n9")
+	evil := overviewVM("x\x1b[2Jß漢", "n9")
 	evil.Trouble = "\x1b]0;title\x07 " + strings.Repeat("long ", 50)
 	put(t, s, evil)
 	o := look(t, s, at(90))
-	for _, f := range []overview.Frame{{}, {Width: 40, Height: 10}, {Width: 1, Height: 1}, {Width: 200, Height: 3}} {
+	for _, f := range []client.Frame{{}, {Width: 40, Height: 10}, {Width: 1, Height: 1}, {Width: 200, Height: 3}} {
 		var out bytes.Buffer
 		if err := f.Print(&out, o); err != nil {
 			t.Fatal(err)
@@ -246,7 +245,7 @@ func (f *flaky) Changes(ctx context.Context, feed store.Feed, since store.Revisi
 func TestAFollowerKeepsWhatItHasRead(t *testing.T) {
 	s := &flaky{Store: halfway(t), t: t, err: errors.New("gone")}
 	now := at(90)
-	f := overview.Follow(s, defaults, 0,
+	f := client.Follow(s, defaults, 0,
 		func() time.Time { return now })
 	if o := f.Look(t.Context()); o.Trouble != "gone" || len(o.Hosts) != 0 {
 		t.Errorf("it has read %+v", o)
@@ -266,8 +265,8 @@ func TestASilentLeaderIsAnAlarm(t *testing.T) {
 	s, now := halfway(t), at(90)
 	lease := &store.Lease{Owner: "controller/a", Beats: 1}
 	put(t, s, lease)
-	f := overview.Follow(s, defaults, 0, func() time.Time { return now })
-	patient := overview.Follow(s, defaults, time.Hour, func() time.Time { return now })
+	f := client.Follow(s, defaults, 0, func() time.Time { return now })
+	patient := client.Follow(s, defaults, time.Hour, func() time.Time { return now })
 	for _, row := range []struct {
 		at    int
 		beats bool

@@ -1,11 +1,10 @@
-package overview
+package client
 
 import (
 	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/migration"
 )
 
@@ -26,8 +25,8 @@ type ETA struct {
 	P50, P95 *time.Duration
 }
 
-// Estimate returns how long so much takes at a rate. Grown are the ratios that [growth] returns.
-func Estimate(left hypervisor.Bytes, rate hypervisor.Bandwidth, grown []float64) (e ETA) {
+// EstimateETA returns how long so much takes at a rate. Grown are the ratios that [growth] returns.
+func EstimateETA(left hypervisor.Bytes, rate hypervisor.Bandwidth, grown []float64) (e ETA) {
 	const forever = 10 * 365 * 24 * time.Hour
 	if rate <= 0 || left <= 0 || left.At(rate) > forever {
 		return e
@@ -47,7 +46,7 @@ func Estimate(left hypervisor.Bytes, rate hypervisor.Bandwidth, grown []float64)
 
 // growth returns, ascending, what each measured successful migration sent for each byte of its
 // guest's memory and disks.
-func growth(c *client.Cluster) []float64 {
+func growth(c *Cluster) []float64 {
 	var all []float64
 	for _, m := range c.Migrations() {
 		v := c.VM(m.Spec.VM)
