@@ -131,6 +131,7 @@ func failures(m fake.Model, wrong fault, only string) map[string]verdict {
 }
 
 func TestTheSuiteNoticesWhatIsWrongWithoutTakeBack(t *testing.T) {
+	testutil.Unraced(t)
 	tests := []struct {
 		name  string
 		model fake.Model

@@ -29,8 +29,8 @@ import (
 //     report and what a finished migration still has to apply: 7.1 million.
 //
 // What only times and lengths decide is drawn in TestLawsHoldForExtremeTimes.
-// With -race or -short it takes every 97th combination; the stride is prime, and
-// no dial has 97 ways, so that no dial stands still.
+// With -race or -short it takes every 389th combination; the stride is prime, and
+// no dial has 389 ways, so that no dial stands still.
 func TestExhaustion(t *testing.T) {
 	for _, config := range []*migration.Config{&byDefault, &compatible} {
 		mode := "default"
@@ -126,7 +126,7 @@ var (
 func exhaust(t *testing.T, s situation, dials []dial) int {
 	stride := testutil.Rounds(t, 11, 1) // every eleventh situation, or all
 	if testutil.Raced || testing.Short() {
-		stride = 97
+		stride = 389
 	}
 	at := make([]int, len(dials))
 	for _, d := range dials {

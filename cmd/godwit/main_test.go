@@ -48,7 +48,7 @@ func holds(ts *testscript.TestScript, neg bool, args []string) {
 
 // The default tier runs one in unraced of the scripts that run daemons, and one in raced with the race
 // detector.
-const unraced, raced = 3, 6
+const unraced, raced = 5, 10
 
 // always is the script that it runs anyway: a host is drained by real daemons, and they are killed.
 const always = "cluster"

@@ -203,6 +203,7 @@ func TestThePageFollowsADrain(t *testing.T) {
 	if testutil.Raced {
 		testutil.Sample(t, raced)
 	}
+	testutil.Sample(t, unraced)
 	b := newBed(t)
 	// Slow enough for what moves to be seen.
 	conf := filepath.Join(b.dir, "controller.yaml")

@@ -94,7 +94,7 @@ var misroutes = []misroute{
 // A migration that is asked for wrongly leaves the VM where it is, and nothing
 // has begun.
 func TestAMigrationThatCannotBeIsRefused(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Sample(t, 5)
 	w := newTrial(t, nil)
 	stays := w.vm("suite/stays", calm)
 	w.start(hosta, stays)

@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 // newSuiteLab is a world of the conformance suite.
 func newSuiteLab(t *testing.T, accel string) *conformance.Lab {
 	t.Helper()
-	testutil.Sample(t, 20)
+	testutil.Sample(t, 30)
 	w := worldOf(t, libvirttest.Options{Name: accel}, accel, nil)
 	small := guest.Params{Fill: 8 << 20, WorkingSet: 1 << 20, Rate: 1 << 20, Random: true}
 	return &conformance.Lab{

@@ -26,7 +26,7 @@ func TestTheAnswerOfTheTargetIsLost(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		mode := map[bool]string{false: "adopted", true: "strict"}[strict]
 		t.Run(mode, func(t *testing.T) {
-			testutil.Sample(t, 4)
+			testutil.Sample(t, 6)
 			s := newScene(t, strict)
 			if err := s.calibrate(); err != nil {
 				t.Fatalf("undisturbed: %v", err)

@@ -48,7 +48,7 @@ func TestCrash(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		mode := map[bool]string{false: "adopted", true: "strict"}[strict]
 		t.Run(mode, func(t *testing.T) {
-			testutil.Sample(t, 4)
+			testutil.Sample(t, 6)
 			count := &tally{ends: map[victim]map[string]int{}}
 			s := newScene(t, strict)
 			if err := s.calibrate(); err != nil {

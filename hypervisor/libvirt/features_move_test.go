@@ -233,7 +233,7 @@ func TestDyingWhileADiskMoves(t *testing.T) {
 // A copy that breaks while no process of ours is there, and whose QEMU dies then, too, lacks what was written since:
 // the VM has the image that it had.
 func TestACopyThatBreaksUnseen(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Sample(t, 5)
 	w := newTrial(t, nil)
 	w.run("unseen", func() {
 		m := newTransplant(w, "suite/unseen", "qcow2")

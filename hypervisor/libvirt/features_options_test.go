@@ -85,7 +85,7 @@ func TestAMigrationHasEveryOption(t *testing.T) {
 
 // Every way of moving really brings the guest to its target.
 func TestEveryOptionArrives(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Sample(t, 5)
 	w := newTrial(t, nil)
 	for i, o := range []transferOptions{{Channels: 3}, {Compression: true}, {XBZRLE: true},
 		{AutoConverge: true, Downtime: time.Second}} {

@@ -203,7 +203,7 @@ func TestAnOverlayArrivesFlat(t *testing.T) {
 // What a failed migration has made at the target is gone after Discard, and does no
 // harm to the next.
 func TestAFailedCopyLeavesNoImages(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Sample(t, 5)
 	w := newTrial(t, nil)
 	vm := backendtest.WithDisks(w.vm(traveller, calm), twoDisks...)
 	contents := w.furnish(hosta, vm)

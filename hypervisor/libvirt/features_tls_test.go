@@ -32,7 +32,7 @@ func encrypted(t testing.TB) *trial {
 }
 
 func TestWhatMovesIsEncrypted(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Sample(t, 5)
 	w := encrypted(t)
 	vm := w.vm(traveller, restless)
 	w.start(hosta, vm)
@@ -93,7 +93,7 @@ func TestCredentialsThatDoNotFitFailTheJob(t *testing.T) {
 		{"the source has none", hosta, t.TempDir()},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			testutil.Sample(t, 2)
+			testutil.Sample(t, 5)
 			w := encrypted(t)
 			vm := w.vm(traveller, calm)
 			w.start(hosta, vm)

@@ -67,7 +67,7 @@ type ear struct {
 func newWorld(t testing.TB, accel string, change func(*libvirt.Config)) *world {
 	t.Helper()
 	if _, measures := t.(*testing.B); !measures {
-		testutil.Sample(t, 12)
+		testutil.Sample(t, 18)
 	}
 	return worldOf(t, libvirttest.Options{}, accel, change)
 }

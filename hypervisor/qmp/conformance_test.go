@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 func newSuiteLab(t *testing.T, accel string) *conformance.Lab {
 	t.Helper()
 	var wire *link
-	testutil.Sample(t, 10)
+	testutil.Sample(t, 16)
 	l := openLab(t, accel, func(c *qmp.Config) {
 		if wire == nil {
 			wire = newLink(t, filepath.Join(filepath.Dir(c.Dir), "l"))

@@ -32,7 +32,7 @@ func TestDyingBeforeTheTransferBegins(t *testing.T) {
 	} {
 		for changes := 1; changes <= 2; changes++ {
 			t.Run(fmt.Sprintf("%s, change %d", row.name, changes), func(t *testing.T) {
-				testutil.Sample(t, 3)
+				testutil.Sample(t, 5)
 				dieBefore(t, row.paused, row.moved, changes)
 			})
 		}

@@ -151,7 +151,7 @@ func TestDyingWhileADiskMoves(t *testing.T) {
 // A copy that breaks while no process of ours is there, and whose QEMU dies then, too, lacks what was written since:
 // the VM has the image that it had.
 func TestACopyThatBreaksUnseen(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Sample(t, 5)
 	s := newScene(t)
 	vm := backendtest.WithDisks(s.vm("crash/unseen", prey), hypervisor.Disk{Name: "data", Format: "raw", Size: 32 * mib})
 	to, contents := filepath.Join(t.TempDir(), "moved"), make([]byte, 32*mib)

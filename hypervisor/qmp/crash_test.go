@@ -43,7 +43,7 @@ func TestCrash(t *testing.T) {
 		for v := sourceQEMU; v <= linkCut; v++ {
 			count[v], phases[v] = grown(count[v]), grown(phases[v])
 			t.Run(fmt.Sprintf("seed %d/%s", seed, v), func(t *testing.T) {
-				testutil.Sample(t, 3)
+				testutil.Sample(t, 5)
 				rounds += crashAll(t, seed, v, each, count[v], phases[v])
 			})
 		}

@@ -49,7 +49,7 @@ func (l *lab) release(job hypervisor.JobID, id vmid, from, to name) {
 // A busy guest moves there and back again, and again. All of its memory is read
 // each time, nothing is left behind, and nothing grows.
 func TestManyMigrationsKeepTheMemoryAndLeakNothing(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Sample(t, 5)
 	const warmUp = 5
 	rounds := testutil.Rounds(t, 10, 200)
 	l := newLab(t, accelerator(t), nil)

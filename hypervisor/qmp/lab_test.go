@@ -88,7 +88,7 @@ type lab struct {
 func newLab(t testing.TB, accel string, change func(*qmp.Config)) *lab {
 	t.Helper()
 	if _, measures := t.(*testing.B); !measures {
-		testutil.Sample(t, 8)
+		testutil.Sample(t, 12)
 	}
 	return openLab(t, accel, change)
 }

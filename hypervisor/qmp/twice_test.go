@@ -13,7 +13,7 @@ import (
 
 // The lab of the conformance suite finds a guest that runs twice, and none that does not.
 func TestTheLabNoticesAGuestThatRunsTwice(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Sample(t, 5)
 	small := guest.Params{Fill: 8 << 20, WorkingSet: 1 << 20, Rate: 1 << 20, Random: true}
 	for _, row := range []struct {
 		name string

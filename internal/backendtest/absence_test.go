@@ -20,7 +20,7 @@ const grace, away = 2 * time.Second, 3 * time.Second
 // are started nowhere else. When the agent returns it adopts them as they are, and does
 // what was asked in the meantime.
 func TestVMsRunOnWithoutTheirAgent(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Sample(t, 4)
 	noLeaks(t)
 	c := newCluster(t, 1, grace)
 	c.populate(3)

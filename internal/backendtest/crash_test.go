@@ -29,7 +29,7 @@ import (
 //
 // Each seed is another plan. GODWIT_CRASHES=10 takes ten, from GODWIT_SEED or 1 on.
 func TestDrainUnderCrashes(t *testing.T) {
-	testutil.Sample(t, 2)
+	testutil.Sample(t, 4)
 	var lines []string
 	for _, seed := range backendtest.Seeds(t) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

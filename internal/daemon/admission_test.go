@@ -94,7 +94,8 @@ func sleeps(t *testing.T, clock, uptime time.Duration) {
 
 // TestAHostWithTooManyVMsForOneRecordSaysSo, and what to do, where it tells what it has.
 func TestAHostWithTooManyVMsForOneRecordSaysSo(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Unraced(t)
+	testutil.Sample(t, 5)
 	records, h := open(t), newHost()
 	gate, err := daemon.Remember(t.Context(), records, "", "agent/n1")
 	if err != nil {

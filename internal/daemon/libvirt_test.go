@@ -221,7 +221,7 @@ func (c *cluster) runs(on, notOn string) {
 // TestDaemonsOverLibvirt: a VM moves between two real libvirtds while the controller, both
 // agents and both libvirtds die in turn. It is started once, and runs on one host at a time.
 func TestDaemonsOverLibvirt(t *testing.T) {
-	testutil.Sample(t, 2)
+	testutil.Sample(t, 4)
 	c := newCluster(t)
 	control, a, b := c.controller(), c.agent(hosta), c.agent(hostb)
 	c.until(`^hosta +ready(.|\n)*^hostb +ready`, "host", "list")

@@ -72,6 +72,7 @@ func TestConformance(t *testing.T) {
 	parts := 0
 	var mu sync.Mutex
 	conformance.Store(t, func(t *testing.T) conformance.Subject {
+		testutil.Sample(t, 3)
 		mu.Lock()
 		parts++
 		prefix := fmt.Sprintf("/part %d/", parts)

@@ -75,6 +75,7 @@ func TestATornPostCopyEndsWhenItsGuestIsKilled(t *testing.T) {
 }
 
 func TestAWorldFollowsFromItsSeed(t *testing.T) {
+	testutil.Unraced(t)
 	for seed := range uint64(20) {
 		one, other := play(t, seed, mistake{}), play(t, seed, mistake{})
 		if !slices.Equal(one.log, other.log) {

@@ -127,7 +127,7 @@ func used() time.Duration {
 
 // Nor do random ways: those on which a few things go wrong, and those on which many do.
 func TestRandomWays(t *testing.T) {
-	runs := max(testutil.Rounds(t, 10, 40), count(t)/2000) // four, and one, of them for each scene
+	runs := max(testutil.Rounds(t, 5, 40), count(t)/2000) // four, and one, of them for each scene
 	for _, s := range scenes {
 		t.Run(s.name, func(t *testing.T) {
 			for _, c := range []explore.Config{{Budget: 3, Runs: 4 * runs, Calm: 12},

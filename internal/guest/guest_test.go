@@ -17,7 +17,7 @@ import (
 )
 
 func TestTheGuestBootsAndBeats(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Sample(t, 5)
 	rows := []struct {
 		name, machine string
 		fromDisk      bool
@@ -47,7 +47,7 @@ func TestTheGuestBootsAndBeats(t *testing.T) {
 }
 
 func TestMemoryIsVerifiedAndAnyDamageIsFound(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Sample(t, 5)
 	rows := []struct {
 		name   string
 		params guest.Params
@@ -90,7 +90,7 @@ func TestMemoryIsVerifiedAndAnyDamageIsFound(t *testing.T) {
 // writes at least a share for each of these, and never more than the rate allows in all the
 // time since it was let go.
 func TestTheRateIsAsAsked(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Sample(t, 5)
 	for _, rate := range []int64{1 << 20, 50 << 20, 1000 << 20} {
 		t.Run(fmt.Sprintf("%d MiB each second", rate>>20), func(t *testing.T) {
 			forEachAccelerator(t, func(t *testing.T, a accelerator) {

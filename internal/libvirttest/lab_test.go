@@ -84,7 +84,7 @@ func mounts(t *testing.T) string {
 }
 
 func TestAGuestMovesThereAndBack(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Sample(t, 5)
 	for _, a := range []string{"qemu", "kvm"} {
 		t.Run(a, func(t *testing.T) {
 			if a == "kvm" {
@@ -117,7 +117,7 @@ func TestAGuestMovesThereAndBack(t *testing.T) {
 }
 
 func TestVerifySeesDamage(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Sample(t, 5)
 	l := shared(t)
 	d := newDomain(t, l, "web", "qemu")
 	d.start(t, l, hosta)
@@ -136,7 +136,7 @@ func TestVerifySeesDamage(t *testing.T) {
 }
 
 func TestAnEncryptedMove(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Sample(t, 5)
 	l := libvirttest.Shared(t, libvirttest.Options{TLS: true})
 	d := newDomain(t, l, "web", "qemu")
 	pulse := d.start(t, l, hosta)
@@ -148,7 +148,7 @@ func TestAnEncryptedMove(t *testing.T) {
 }
 
 func TestADaemonDiesAndTheGuestRunsOn(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Sample(t, 5)
 	l := shared(t)
 	d := newDomain(t, l, "web", "qemu")
 	pulse := d.start(t, l, hosta)
@@ -191,7 +191,7 @@ func TestADaemonDiesAndTheGuestRunsOn(t *testing.T) {
 }
 
 func TestAHostLosesItsPower(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Sample(t, 5)
 	l := shared(t)
 	d, kept := newDomain(t, l, "web", "qemu"), newDomain(t, l, "kept", "qemu")
 	virsh(t, l, hosta, "define", kept.xml(t))
@@ -241,7 +241,7 @@ func TestAHostLosesItsPower(t *testing.T) {
 }
 
 func TestCleanMakesALabLikeNew(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Sample(t, 5)
 	harms := []struct {
 		name string
 		harm func(*testing.T, *libvirttest.Lab)

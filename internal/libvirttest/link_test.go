@@ -113,7 +113,7 @@ func hears(t *testing.T, conn net.Conn, want string) {
 }
 
 func TestACutLinkIsSilentAndConnectionsGoOn(t *testing.T) {
-	testutil.Sample(t, 3)
+	testutil.Sample(t, 5)
 	l := shared(t)
 	near, far := connection(t, l)
 	if _, err := near.Write([]byte("hello")); err != nil {

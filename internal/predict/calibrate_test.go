@@ -9,6 +9,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/predict"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // measuredOn returns what would be measured on hosts that are as a model says.
@@ -36,6 +37,7 @@ func measuredOn(t *testing.T, model fake.Model) []predict.Migration {
 }
 
 func TestAnotherMachineIsFound(t *testing.T) {
+	testutil.Unraced(t)
 	truth := fake.QEMU()
 	truth.FirstTouch, truth.PerChannel = 4_000_000_000, 5_000_000_000
 	truth.SwitchOver = 40 * time.Millisecond
@@ -60,6 +62,7 @@ func TestAnotherMachineIsFound(t *testing.T) {
 // The model that godwit has was fitted to these measurements: a fit finds little to improve,
 // and what it predicts without having seen it is as good.
 func TestTheBuiltInModelIsFitted(t *testing.T) {
+	testutil.Unraced(t)
 	all, err := predict.Read("qemu-7.2.csv", strings.NewReader(predict.MeasuredQEMU))
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +84,7 @@ func TestTheBuiltInModelIsFitted(t *testing.T) {
 }
 
 func TestTheSameMeasurementsGiveTheSameModel(t *testing.T) {
+	testutil.Unraced(t)
 	truth := fake.QEMU()
 	truth.FirstTouch = 3_000_000_000
 	all := measuredOn(t, truth)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/internal/predict"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // drawn returns samples of a class whose measured times are lognormal around the predicted ones.
@@ -56,6 +57,7 @@ func TestFreshMeasurementsAreInRange(t *testing.T) {
 
 // The same judge for what HoldOut says of itself.
 func TestHoldOutSaysWhatFreshMeasurementsDo(t *testing.T) {
+	testutil.Unraced(t)
 	random := rand.New(rand.NewPCG(3, 4))
 	all := predict.HoldOut(drawn(random, "c", 400, -0.5, 0.3))
 	if len(all) != 2 || all[0].Class != "c" || all[1].Class != "all" || all[0].Count != 400 {

@@ -11,6 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/predict"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // virsh writes a job with the formats of virsh 9.0.
@@ -102,6 +103,7 @@ func TestMigrationsThatShareALinkHaveTheirShare(t *testing.T) {
 
 // Each host is another machine: what is fitted to one makes the others worse, and is refused.
 func TestAFitThatMakesItWorseIsRefused(t *testing.T) {
+	testutil.Unraced(t)
 	random := rand.New(rand.NewPCG(1, 9))
 	all := measuredOn(t, fake.QEMU())
 	var list []predict.Migration

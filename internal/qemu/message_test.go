@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/godwit-vm/godwit/internal/qemu"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 func TestParse(t *testing.T) {
@@ -134,6 +135,7 @@ func TestAViolationKeepsOnlyTheBeginningOfTheLine(t *testing.T) {
 }
 
 func TestEncode(t *testing.T) {
+	testutil.Unraced(t)
 	deep := func(n int) json.RawMessage {
 		return json.RawMessage(strings.Repeat("[", n) + strings.Repeat("]", n))
 	}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/sim"
 )
@@ -137,6 +138,7 @@ func Many(n int) *ReportDocument {
 
 // TestLargeRunsAreBounded looks at what is listed of more than can be.
 func TestLargeRunsAreBounded(t *testing.T) {
+	testutil.Unraced(t)
 	const n = 3 * MaxListed
 	rows, result := many(n)
 	rows[n-1].outcome, rows[12_345].downtime = Succeeded, 9*time.Second

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/godwit-vm/godwit/internal/sweep"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // A source draws what both sides measure in one world. They have the world in common, and
@@ -74,6 +75,7 @@ func compare(r *rand.Rand, worlds int, better float64) []sweep.ComparisonResult 
 // TestTwoThatAreAlikeAreNotToldApart: in at most one comparison of 20 anything at all is called
 // better or worse. 300 comparisons are drawn; three standard deviations are allowed for.
 func TestTwoThatAreAlikeAreNotToldApart(t *testing.T) {
+	testutil.Unraced(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	const comparisons = 300
 	wrong := 0

@@ -19,6 +19,7 @@ import (
 
 // TestChartsAreAsPublished compares the library in the page with the pinned sum.
 func TestChartsAreAsPublished(t *testing.T) {
+	testutil.Unraced(t)
 	pinned, err := os.ReadFile("echarts/VERSION")
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +100,7 @@ func TestPage(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if i > 0 {
-				testutil.Sample(t, 2)
+				testutil.Sample(t, 3)
 			}
 			test.do(t, func(d *sweep.ReportDocument, s screen) *tab { return open(t, b, d, s) })
 		})

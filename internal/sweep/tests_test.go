@@ -10,10 +10,13 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // TestTheSignTestIsExact: against sums of binomial coefficients.
 func TestTheSignTestIsExact(t *testing.T) {
+	testutil.Unraced(t)
 	for n := range 80 {
 		for less := range n + 1 {
 			tail := new(big.Int)
@@ -153,6 +156,7 @@ func signedRankByHand(differences []float64) float64 {
 // TestTheApproximationIsClose: where the normal approximation begins it says what the exact
 // distribution does, ties or not.
 func TestTheApproximationIsClose(t *testing.T) {
+	testutil.Unraced(t)
 	chance := rand.New(rand.NewPCG(1, 2))
 	for _, most := range []int{1, 3, 20, 1000} {
 		for shift := range 4 {

@@ -54,7 +54,7 @@ func (s *suite) load(ctx context.Context) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.packages == nil {
-		s.packages, err = packages(ctx, s.tags)
+		s.packages, err = packages(ctx, "", s.tags)
 	}
 	return err
 }

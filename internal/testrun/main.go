@@ -142,7 +142,11 @@ func (s *suite) kubevirt(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	passed, err := s.testIn(ctx, dir, "default", "./...")
+	all, err := packages(ctx, dir, s.tags)
+	if err != nil {
+		return false, err
+	}
+	passed, err := s.testAll(ctx, selection{kind: plain, tier: "default"}, all)
 	return fine && passed, err
 }
 

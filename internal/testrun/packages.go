@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 type pkg struct {
 	path    string
 	dir     string
+	module  string // the folder of its module; empty is the root
 	kind    kind
 	fuzz    []string // its fuzz targets
 	benches bool     // it has benchmarks
@@ -62,9 +64,9 @@ type listed struct {
 	alone bool // nothing in it without its tests is concurrent
 }
 
-// packages finds the packages of the module that have tests.
-func packages(ctx context.Context, tags string) ([]pkg, error) {
-	out, err := output(ctx, "go", "list", "-tags", tags, "-json=Dir,ImportPath,Module,GoFiles,"+
+// packages finds the packages that have tests of the module in a folder; empty is the root.
+func packages(ctx context.Context, folder, tags string) ([]pkg, error) {
+	out, err := output(ctx, "go", "-C", cmp.Or(folder, "."), "list", "-tags", tags, "-json=Dir,ImportPath,Module,GoFiles,"+
 		"CgoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports", "./...")
 	if err != nil {
 		return nil, err
@@ -81,6 +83,7 @@ func packages(ctx context.Context, tags string) ([]pkg, error) {
 		if err != nil {
 			return nil, err
 		}
+		p.module = folder
 		module[l.ImportPath] = l
 		if len(l.TestGoFiles)+len(l.XTestGoFiles) > 0 {
 			all = append(all, p)

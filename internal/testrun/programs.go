@@ -33,19 +33,30 @@ type selection struct {
 // limits are how long the tests of one package may take.
 var limits = map[string]time.Duration{"default": 20 * time.Minute, "again": 40 * time.Minute, "long": 40 * time.Minute}
 
-// test builds the tests of some packages, and runs them as go test does: each in its own folder, and as
-// many at once as there are processors, and one more of those that mostly wait.
+// test tests the packages of the module that have these paths.
 func (s *suite) test(ctx context.Context, r selection, paths []string) (bool, error) {
+	var named []pkg
+	for _, p := range s.packages {
+		if slices.Contains(paths, p.path) {
+			named = append(named, p)
+		}
+	}
+	return s.testAll(ctx, r, named)
+}
+
+// testAll builds the tests of some packages, and runs them as go test does: each in its own folder, and as
+// many at once as there are processors, and one more of those that mostly wait.
+func (s *suite) testAll(ctx context.Context, r selection, all []pkg) (bool, error) {
 	ready, ok, built := make(chan program), true, error(nil)
 	go func() {
 		defer close(ready)
-		for _, group := range s.groups(paths) {
+		for _, group := range groups(all) {
 			fine, err := s.build(ctx, r.kind, group, ready)
 			ok, built = ok && fine, errors.Join(built, err)
 		}
 	}()
 	var mu sync.Mutex
-	var all sync.WaitGroup
+	var executing sync.WaitGroup
 	var ran error
 	failed := false
 	workers := runtime.NumCPU()
@@ -53,7 +64,7 @@ func (s *suite) test(ctx context.Context, r selection, paths []string) (bool, er
 		workers++
 	}
 	for range workers {
-		all.Go(func() {
+		executing.Go(func() {
 			for p := range ready {
 				fine, err := s.execute(ctx, r, p)
 				mu.Lock()
@@ -62,17 +73,14 @@ func (s *suite) test(ctx context.Context, r selection, paths []string) (bool, er
 			}
 		})
 	}
-	all.Wait()
+	executing.Wait()
 	return ok && !failed, errors.Join(built, ran)
 }
 
 // groups puts the packages of one parent folder together: their programs have different names. The
 // order stays.
-func (s *suite) groups(paths []string) (groups [][]pkg) {
-	for _, p := range s.packages {
-		if !slices.Contains(paths, p.path) {
-			continue
-		}
+func groups(all []pkg) (groups [][]pkg) {
+	for _, p := range all {
 		same := func(g []pkg) bool { return path.Dir(g[0].path) == path.Dir(p.path) }
 		if i := slices.IndexFunc(groups, same); i >= 0 {
 			groups[i] = append(groups[i], p)
@@ -98,7 +106,9 @@ func (s *suite) build(ctx context.Context, k kind, group []pkg, ready chan<- pro
 		args = append(args, p.path)
 	}
 	unlock := s.alone(folder)
-	said, err := command(ctx, args...).CombinedOutput()
+	compile := command(ctx, args...)
+	compile.Dir = group[0].module
+	said, err := compile.CombinedOutput()
 	unlock()
 	var exit *exec.ExitError
 	switch {

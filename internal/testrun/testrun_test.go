@@ -136,7 +136,7 @@ func TestPackagesWithGoroutinesAreTestedWithTheRaceDetector(t *testing.T) {
 		"over/p.go":       "package p\nimport _ \"example.org/m/goes\"\n",
 		"far/p_test.go":   file("import _ \"example.org/m/over\"\nfunc TestA(*testing.T) {}\n"),
 	})
-	all, err := packages(t.Context(), "")
+	all, err := packages(t.Context(), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/internal/whatif"
 )
 
@@ -55,6 +56,7 @@ vms: [{name: v, host: a, memory: 12GiB, class: idle}, {name: w, host: b, memory:
 
 // The judge are the remedies of the VM itself, which does not converge: those that are fast enough.
 func TestWhatLetsAVMConvergeMeetsADeadline(t *testing.T) {
+	testutil.Unraced(t)
 	const fleet = `
 hosts: [{name: "n[1-2]", memory: 64GiB, cpus: 32, link: 1Gbit/s}]
 vms: [{name: fast, host: n1, memory: 4GiB, dirty: 200MiB/s, workingSet: 2GiB}]

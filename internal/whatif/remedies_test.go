@@ -7,11 +7,13 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/config"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/internal/whatif"
 )
 
 // The judge is the plan with the remedy written into the fleet: it moves, as long as was said.
 func TestARemedyHelpsWhereItIsWritten(t *testing.T) {
+	testutil.Unraced(t)
 	const fleet = `
 hosts: [{name: "n[1-2]", memory: 64GiB, cpus: 32, link: 1Gbit/s}]
 vms:

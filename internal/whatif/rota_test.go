@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/plan"
 )
@@ -43,6 +44,7 @@ func drawFleet(t *rapid.T) string {
 // move of every batch and of the way home with every invariant kept, in no less time than
 // the bound.
 func TestRotaPlansAreCarriedOut(t *testing.T) {
+	testutil.Unraced(t)
 	moves, home := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		s := parse(t, drawFleet(t))

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/plan"
 )
@@ -118,6 +119,7 @@ func TestSearch(t *testing.T) {
 // TestFewerAtOnce: two guests that dirty half of what the link carries converge one
 // after the other, and not side by side. godwit's own controller lets one wait; KubeVirt's does not.
 func TestFewerAtOnce(t *testing.T) {
+	testutil.Unraced(t)
 	s := search(t, `
 compatible: true
 hosts:
@@ -135,6 +137,7 @@ limits: {perSource: 2}
 // TestWhatChangesNothingIsNotPlayedAgain: with VMs that are alike the order does not
 // matter, and it is not tried in the worlds a second time.
 func TestWhatChangesNothingIsNotPlayedAgain(t *testing.T) {
+	testutil.Unraced(t)
 	s := search(t, patient+"vary: {link: \"uniform(0.05, 0.1)\"}\n", 20*time.Second)
 	if s.Found != nil || s.Trials[0].Runs == 0 || s.Trials[0].InTime > 0 {
 		t.Errorf("%+v", s)
@@ -199,6 +202,7 @@ vms:
 }
 
 func TestObstacles(t *testing.T) {
+	testutil.Unraced(t)
 	const hosts = `
 hosts:
 - {name: a, memory: 256GiB, cpus: 64, link: 10Gbit/s}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -177,6 +178,7 @@ func placing() []mistake {
 }
 
 func TestDecisionsThatAreNoneAreReportedByName(t *testing.T) {
+	testutil.Unraced(t)
 	for _, row := range mistakes() {
 		t.Run(row.name, func(t *testing.T) {
 			r := &recorder{name: "TestMine"}

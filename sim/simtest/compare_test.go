@@ -26,6 +26,7 @@ var drains = simtest.Of(simtest.Roomy(simtest.Small), simtest.Converging(), simt
 // One at a time has the links to itself: guests write less meanwhile, and stand still for a
 // shorter time; and it is found out.
 func TestWhatIsBetterIsFound(t *testing.T) {
+	testutil.Unraced(t)
 	c := simtest.Compare(t, drains, simtest.As("one by one", oneByOne), simtest.As("godwit's"),
 		simtest.Runs(80))
 	if err := c.Better(simtest.DowntimeP50, simtest.Sent); err != nil {

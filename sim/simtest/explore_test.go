@@ -13,6 +13,7 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/explore"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -67,6 +68,7 @@ func TestSmallScenesAreExplored(t *testing.T) {
 
 // What goes wrong is named, written, and played first from then on, until it is mended.
 func TestExploredMistakesAreReportedByName(t *testing.T) {
+	testutil.Unraced(t)
 	n := 0
 	for _, row := range []struct {
 		name   string

@@ -165,7 +165,7 @@ func TestATestThatCannotEndSaysSoWithinItsBudget(t *testing.T) {
 	r, began := &recorder{name: "TestMine"}, time.Now()
 	busy := simtest.Configure(func(c *sim.Config) { c.Quiet = 1000 * time.Hour })
 	simtest.Check(r, simtest.Calm(), wakes(time.Millisecond), busy,
-		simtest.Transcript(t.TempDir()), simtest.Within(2*time.Second))
+		simtest.Transcript(t.TempDir()), simtest.Within(500*time.Millisecond))
 	said := strings.Join(r.said, "\n")
 	if !strings.Contains(said, "all-end, at") || !strings.Contains(said, "it has not come to an end") {
 		t.Errorf("it says %q", said)
