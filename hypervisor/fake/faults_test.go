@@ -436,3 +436,19 @@ func TestWhatRanHereAndIsGoneIsNotDiscarded(t *testing.T) {
 	wantKind(t, n2.Do(ctx, "vm", hypervisor.Discard{Job: job}), hypervisor.Conflict)
 	w.ok(n2.Do(ctx, "vm", hypervisor.Discard{Job: "other"}))
 }
+
+// A job whose ends can tell each other nothing is under way until the link is back, and a host that has
+// crashed meanwhile has forgotten it all the same.
+func TestACrashForgetsAJobThatIsUnderWay(t *testing.T) {
+	w, job := begun(t, wild, hypervisor.TransferOptions{})
+	w.pass(time.Second)
+	w.ok(w.CutLink("n1", "n2"))
+	w.ok(w.CrashHost("n1"))
+	w.ok(w.RestartHost("n1"))
+	if p, err := w.Host("n1").Progress(ctx, job); err != nil || p.Status != hypervisor.JobNone {
+		t.Errorf("the source says of its job %v, %v", p.Status, err)
+	}
+	if p, err := w.Host("n2").Progress(ctx, job); err != nil || p.Status == hypervisor.JobNone {
+		t.Errorf("the target says of its job %v, %v", p.Status, err)
+	}
+}
