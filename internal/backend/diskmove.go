@@ -86,7 +86,7 @@ func (m *DiskMove) MaySwitch(disk string, rests bool) error {
 	case m.Phase != MoveReady && !m.Switched():
 		return Errorf(hypervisor.Conflict, "the copy of disk %s is not complete: %s %s", disk, m.Phase, m.Error)
 	case rests && !m.Switched():
-		return m.Unsure()
+		return m.unsure()
 	}
 	return nil
 }
@@ -116,13 +116,13 @@ func (m *DiskMove) MayStart(path string) error {
 	case m.Phase == MoveSwitched && path == m.From:
 		return Errorf(hypervisor.Conflict, "its disk %s was moved to %s, and %q is older", m.Disk, m.To, m.From)
 	case m.Phase == MoveReady && path == m.To:
-		return m.Unsure()
+		return m.unsure()
 	}
 	return nil
 }
 
-// Unsure refuses a copy that the VM did not go over to before it stopped.
-func (m *DiskMove) Unsure() error {
+// unsure refuses a copy that the VM did not go over to before it stopped.
+func (m *DiskMove) unsure() error {
 	return Errorf(hypervisor.Conflict, "its disk %s is %q: the VM stopped before it went over to %s, which may lack "+
 		"what was written last: start it from the former", m.Disk, m.From, m.To)
 }

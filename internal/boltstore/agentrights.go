@@ -50,7 +50,7 @@ func Judge(ctx context.Context, s store.Store, host hypervisor.HostName, deletes
 	if w.Others, err = w.others(ctx, s, while); err != nil {
 		return w, "", err
 	}
-	return w, AgentMay(host, w), nil
+	return w, agentMay(host, w), nil
 }
 
 // others reads the records of VMs by which the making and the deleting of one is judged: a VM that gets
@@ -91,10 +91,10 @@ var acted = map[store.Kind][]string{
 	store.RebuildKind:   {"Cleaned"},
 }
 
-// AgentMay returns why the agent of a host may not write something, in words; "" is that it may. A
+// agentMay returns why the agent of a host may not write something, in words; "" is that it may. A
 // record is judged by whose it is before the write. Source: Kubernetes' NodeRestriction and Node
 // authorizer, which confine a kubelet to its own node, and to the pods that are bound to it.
-func AgentMay(host hypervisor.HostName, w Write) string {
+func agentMay(host hypervisor.HostName, w Write) string {
 	is := w.Old
 	if is == nil {
 		is = w.Next
@@ -308,9 +308,9 @@ func (w *Write) hasNewName(old *store.VM) bool {
 	})
 }
 
-// AgentMayAmend returns why the agent of a host may not change the history of a store, in words; ""
+// agentMayAmend returns why the agent of a host may not change the history of a store, in words; ""
 // is that it may: it may say that it has seen a newer store.
-func AgentMayAmend(host hypervisor.HostName, old, next store.History) string {
+func agentMayAmend(host hypervisor.HostName, old, next store.History) string {
 	says := old
 	says.Doubt = next.Doubt
 	switch {

@@ -32,7 +32,7 @@
 // reach. [ServeTo] and [ListenTo] let groups of the machine reach it: each peer has a [Role], by the
 // kernel's word, and each operation and each field of a record needs one. [ListenTLS] and [DialTLS] do the same
 // over a network for any store, with peers known by their certificates; the agent of a host may change
-// what is its host's ([AgentMay]). A [Client] is that store in another process. It keeps no connection that it could
+// what is its host's (agentMay). A [Client] is that store in another process. It keeps no connection that it could
 // not do without, so it outlives the server: while there is none, everything is
 // Unavailable, and afterwards it goes on.
 //

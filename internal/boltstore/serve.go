@@ -243,7 +243,7 @@ func (h *handler) history(ctx context.Context, asked *Asked, q request) (answer,
 		if old.Version != next.Version {
 			return answer{}, &store.StoreError{Op: opAmend, Kind: store.Stale}
 		}
-		if why := AgentMayAmend(asked.Peer.host(), old, next); why != "" {
+		if why := agentMayAmend(asked.Peer.host(), old, next); why != "" {
 			return answer{}, asked.notIts(why)
 		}
 	}

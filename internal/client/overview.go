@@ -161,7 +161,7 @@ func move(c *Cluster, r MoveReport, now time.Time) shownMove {
 	if rec == nil {
 		return m
 	}
-	p := Progress(rec, now)
+	p := progressOf(rec, now)
 	m.Pass, m.DirtyRate = p.Iteration, p.DirtyRate
 	v := c.VM(r.VM)
 	if v == nil {

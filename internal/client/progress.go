@@ -26,9 +26,9 @@ type TransferProgress struct {
 	End time.Time
 }
 
-// Progress reads the progress of a migration from its record. The remaining memory is what the
+// progressOf reads the progress of a migration from its record. The remaining memory is what the
 // last sample of this pass found, less what was sent since.
-func Progress(m *store.Migration, now time.Time) TransferProgress {
+func progressOf(m *store.Migration, now time.Time) TransferProgress {
 	f := TransferProgress{Looked: m.Source.Looked, Sent: m.Source.Sent}
 	s := m.Source.Monitor
 	if s == nil || m.State.Phase.Final() {
@@ -109,7 +109,7 @@ func (c *Cluster) Outstanding(host hypervisor.HostName, now time.Time) (hypervis
 			left += v.Weight()
 			continue
 		}
-		f := Progress(m, now)
+		f := progressOf(m, now)
 		rate += f.Rate
 		if left += f.Remaining; f.Looked.IsZero() {
 			left += v.Weight()

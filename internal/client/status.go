@@ -131,12 +131,12 @@ func MakeStatus(c *Cluster, draining func(*store.Host) bool, now time.Time) *Sta
 			s.Stopped = append(s.Stopped, StoppedRun{m.Name, m.Stopped})
 		}
 	}
-	s.Alarms = Alarms(c)
+	s.Alarms = alarmsOf(c)
 	return s
 }
 
-// Alarms lists the alarms that follow from the records of the hosts.
-func Alarms(c *Cluster) []Alarm {
+// alarmsOf lists the alarms that follow from the records of the hosts.
+func alarmsOf(c *Cluster) []Alarm {
 	var all []Alarm
 	if why := c.SetBack(); why != nil {
 		all = append(all, setBack(c, why))
@@ -469,7 +469,7 @@ const sourceCheck = "source"
 
 // OfMove returns the state of a migration.
 func OfMove(m *store.Migration, now time.Time) MoveReport {
-	p := Progress(m, now)
+	p := progressOf(m, now)
 	st := &m.State
 	s := MoveReport{Name: m.Spec.ID, VM: m.Spec.VM, Phase: st.Phase.String(), By: m.Spec.By.String(),
 		Source: st.Source, Target: st.Target, Asked: m.Spec.Created, SentBytes: p.Sent,

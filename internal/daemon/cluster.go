@@ -158,7 +158,7 @@ func (c *ClusterMetrics) phases(tell teller) {
 
 // ended tells when a VM's last migration began, and how and when it ended.
 func ended(tell teller, vm hypervisor.VMID, m *store.Migration) {
-	namespace, name := Split(vm)
+	namespace, name := split(vm)
 	id, node := string(m.Spec.ID), string(m.State.Source)
 	tell(descStart, seconds(m.Spec.Created), node, namespace, name, id)
 	switch m.State.Phase {
@@ -180,7 +180,7 @@ func (c *ClusterMetrics) hosts(tell teller) {
 	for _, v := range c.view.VMs() {
 		count[v.Host]++
 		if client.Down(&c.view, v) {
-			namespace, name := Split(v.VM.ID)
+			namespace, name := split(v.VM.ID)
 			tell(descDown, 1, string(v.Host), namespace, name)
 		}
 	}

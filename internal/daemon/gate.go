@@ -44,7 +44,7 @@ const saveEvery = time.Second
 
 // Remember returns the store as a participant uses it that remembers in a file what it has seen.
 // Path "" is that it remembers nothing. The error says that the file cannot be read, or that the
-// store does not answer; that it was set back is told by [Gate.Check].
+// store does not answer; that it was set back is told by the next look.
 func Remember(ctx context.Context, store store.Historian, path, who string) (*Gate, error) {
 	return (&Gate{store: store, path: path, who: who}).open(ctx)
 }
@@ -62,7 +62,7 @@ func (g *Gate) open(ctx context.Context) (*Gate, error) {
 		}
 		g.saved = g.mark
 	}
-	if err := g.Check(ctx); err != nil && !Refused(err) {
+	if err := g.check(ctx); err != nil && !Refused(err) {
 		return nil, err
 	}
 	return g, nil
@@ -102,10 +102,10 @@ func (g *Gate) Mark() store.Mark {
 	return g.mark
 }
 
-// Check asks the store for its history, and answers SetBack or Foreign when the store must not be
+// check asks the store for its history, and answers SetBack or Foreign when the store must not be
 // used. When it was set back, and no participant has said so yet, that is said in the store: then
 // all others are refused, too.
-func (g *Gate) Check(ctx context.Context) error {
+func (g *Gate) check(ctx context.Context) error {
 	key := store.Key{Name: "history"}
 	h, instance, err := g.store.History(ctx)
 	if err != nil {

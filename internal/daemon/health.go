@@ -86,7 +86,7 @@ func (s *State) add(p Part) {
 // Lives answers whether the participants look, and what must hold does. An error of a participant
 // is told, and does not count: it looks again.
 func (h *Health) Lives(ctx context.Context) State {
-	s := h.Look()
+	s := h.look()
 	h.mu.Lock()
 	checks := slices.Clone(h.alive)
 	h.mu.Unlock()
@@ -94,8 +94,8 @@ func (h *Health) Lives(ctx context.Context) State {
 	return s
 }
 
-// Look answers whether the participants look: if not, only a restart helps.
-func (h *Health) Look() State {
+// look answers whether the participants look: if not, only a restart helps.
+func (h *Health) look() State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now, s := h.now(), State{OK: true, Parts: []Part{}}

@@ -91,7 +91,7 @@ type witness struct {
 // Reconcile looks once whether the store may be used. The error is why it may not.
 func (w *witness) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
 	wake := now.Add(w.every)
-	err := w.gate.Check(ctx)
+	err := w.gate.check(ctx)
 	switch {
 	case err == nil:
 		w.end(errReconciled)

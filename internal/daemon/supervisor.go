@@ -125,7 +125,7 @@ func (s *Supervisor) beat() {
 		s.send("WATCHDOG=1")
 		return
 	}
-	state := h.Look()
+	state := h.look()
 	if state.OK {
 		s.send("WATCHDOG=1")
 		return

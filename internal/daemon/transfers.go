@@ -176,7 +176,7 @@ func (t *Transfers) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	for vm, x := range newest {
-		namespace, name := Split(vm)
+		namespace, name := split(vm)
 		for desc, value := range x.values() {
 			send(to, desc, value, t.node, namespace, name)
 		}
@@ -208,8 +208,8 @@ func send(to chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels
 	}
 }
 
-// Split divides the name of a VM into its namespace and the rest.
-func Split(vm hypervisor.VMID) (namespace, name string) {
+// split divides the name of a VM into its namespace and the rest.
+func split(vm hypervisor.VMID) (namespace, name string) {
 	namespace, name, found := strings.Cut(string(vm), "/")
 	if !found {
 		return "", namespace

@@ -56,7 +56,7 @@ func newDisk(domain *etree.Element, d hypervisor.Disk, s Settings) (string, erro
 	}
 	first, second := placesOf(d.Name)
 	for _, at := range []Place{first, second} {
-		if !taken.places[scsiPlace{controller, at}] && !taken.devices[at.Device()] {
+		if !taken.places[scsiPlace{controller, at}] && !taken.devices[at.device()] {
 			disk = onSCSI(disk, controller, at)
 			return disk.Marshal()
 		}
@@ -151,7 +151,7 @@ func Device(xml, disk string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return domain.Text(e), nil
+	return domain.text(e), nil
 }
 
 // Target returns what libvirt calls a disk: "sda". It fails with [hypervisor.NotFound] if there is no

@@ -36,7 +36,7 @@ func Build(vm hypervisor.VM, s Settings, m Mark) (string, error) {
 	h := Hardware(vm.Hardware)
 	off := &lx.DomainPMPolicy{Enabled: "no"}
 	domain := lx.Domain{
-		Type: s.Kind(), Name: name, UUID: UUIDOf(vm.ID),
+		Type: s.kind(), Name: name, UUID: UUIDOf(vm.ID),
 		Metadata:      &lx.DomainMetadata{XML: metadata},
 		Memory:        &lx.DomainMemory{Value: kib(vm.Memory), Unit: "KiB"},
 		MaximumMemory: maxMemory(vm, h),
@@ -101,7 +101,7 @@ func board(h hypervisor.Hardware) *lx.DomainOS {
 // start with less. Passed through, it has only features that can move.
 func cpuElement(model string, s Settings) *lx.DomainCPU {
 	p, _ := parseCPU(model) // check has read it
-	p = p.Or(s.Kind(), s.Unfit)
+	p = p.or(s.kind(), s.Unfit)
 	cpu := &lx.DomainCPU{Mode: p.Mode, Check: "none"}
 	switch p.Mode {
 	case custom:
@@ -132,7 +132,7 @@ func devices(vm hypervisor.VM, name string, s Settings) *lx.DomainDeviceList {
 		list.Serials = append(list.Serials, debug(h.DebugPort, s))
 	}
 	boot := firstWritable(h.Disks)
-	for i, at := range Places(h.Disks) {
+	for i, at := range places(h.Disks) {
 		d := h.Disks[i]
 		disk := onSCSI(diskElement(d, s.ImageOf(name, d), s), 0, at)
 		if i == boot {

@@ -40,7 +40,7 @@ func Check(vm hypervisor.VM, name string, s Settings) error {
 	c.board(vm, h, name)
 	c.Pins(vm.CPUs, h.Pins)
 	c.settings(s)
-	backend.Disks(&c.Checker, h.Disks, Places(h.Disks), s.image(name))
+	backend.Disks(&c.Checker, h.Disks, places(h.Disks), s.image(name))
 	c.NICs(h.NICs)
 	return c.Refused(vm.ID)
 }
@@ -70,7 +70,7 @@ func (c *checker) board(vm hypervisor.VM, h hypervisor.Hardware, name string) {
 
 // settings adds reasons unless a host can have these settings.
 func (c *checker) settings(s Settings) {
-	c.Need(s.Kind() == KVM || s.Kind() == QEMU, "type of domain", `"kvm" or "qemu"`, backend.Quote(s.Type))
+	c.Need(s.kind() == KVM || s.kind() == QEMU, "type of domain", `"kvm" or "qemu"`, backend.Quote(s.Type))
 	for _, file := range []struct{ what, path string }{{"emulator", s.Emulator},
 		{"folder of disks", s.DiskDir}, {"console log", s.ConsoleLog},
 		{"socket of the debug port", s.DebugSocket}} {

@@ -94,9 +94,9 @@ func (p Processor) String() string {
 	return strings.Join(words, ",")
 }
 
-// Or returns p, or the default of a domain's type if p has no mode: the host's own
+// or returns p, or the default of a domain's type if p has no mode: the host's own
 // CPU where the processor runs the guest, without a feature that is unfit for it.
-func (p Processor) Or(kind, unfit string) Processor {
+func (p Processor) or(kind, unfit string) Processor {
 	switch {
 	case p.Mode != "":
 		return p

@@ -36,7 +36,7 @@ func diskElement(d hypervisor.Disk, path string, s Settings) lx.DomainDisk {
 // onSCSI puts the disk into a place on a virtio-scsi controller.
 func onSCSI(disk lx.DomainDisk, controller uint, at Place) lx.DomainDisk {
 	bus, target, unit := uint(0), uint(at.Target), uint(at.Unit)
-	disk.Target = &lx.DomainDiskTarget{Dev: at.Device(), Bus: "scsi"}
+	disk.Target = &lx.DomainDiskTarget{Dev: at.device(), Bus: "scsi"}
 	disk.Address = &lx.DomainAddress{Drive: &lx.DomainAddressDrive{Controller: &controller,
 		Bus: &bus, Target: &target, Unit: &unit}}
 	return disk

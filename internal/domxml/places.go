@@ -12,11 +12,11 @@ import (
 // A Place is an address on the SCSI controller.
 type Place struct{ Target, Unit int }
 
-// Places returns where each disk is. Its name alone decides, so that it stays
+// places returns where each disk is. Its name alone decides, so that it stays
 // there whatever happens to other disks, and is where the QMP backend puts it.
 // UEFI firmware looks only at targets below 32 and units below 8; who finds the
 // place there taken by a disk before it goes to the large rest.
-func Places(all []hypervisor.Disk) []Place {
+func places(all []hypervisor.Disk) []Place {
 	at := make([]Place, len(all))
 	taken := map[Place]bool{}
 	for i, d := range all {
@@ -38,9 +38,9 @@ func placesOf(disk string) (first, second Place) {
 		Place{32 + int(h[2])%224, 8 + int(unit%(16384-8))}
 }
 
-// Device returns the name under which libvirt knows the disk in this place: "sda"
+// device returns the name under which libvirt knows the disk in this place: "sda"
 // is the first. Different places have different ones.
-func (p Place) Device() string {
+func (p Place) device() string {
 	n := p.Target*8 + p.Unit
 	if p.Target >= 32 {
 		n = 32*8 + (p.Target-32)*16384 + p.Unit

@@ -57,10 +57,10 @@ func agreesCPU(asked string, f Facts) bool {
 	if err != nil {
 		return false
 	}
-	if want.Mode == "" && found.agrees(want.Or(f.Type, ArchCapabilities)) {
+	if want.Mode == "" && found.agrees(want.or(f.Type, ArchCapabilities)) {
 		return true // it was made where that is unfit
 	}
-	want, found = want.Or(f.Type, ""), found.Or(f.Type, "")
+	want, found = want.or(f.Type, ""), found.or(f.Type, "")
 	if f.Resolved && found.Mode == custom {
 		return want.Mode == hostModel || want.Mode == custom && want.Model == found.Model
 	}

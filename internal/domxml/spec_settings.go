@@ -55,8 +55,8 @@ func (s Settings) ImageOf(domain string, d hypervisor.Disk) string {
 	return d.Path
 }
 
-// Kind returns the type of the host's domains.
-func (s Settings) Kind() string {
+// kind returns the type of the host's domains.
+func (s Settings) kind() string {
 	if s.Type == "" {
 		return KVM
 	}

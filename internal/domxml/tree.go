@@ -134,8 +134,8 @@ func (d *Document) String() string {
 	return b.String()
 }
 
-// Text returns the XML of a single element.
-func (d *Document) Text(e *etree.Element) string {
+// text returns the XML of a single element.
+func (d *Document) text(e *etree.Element) string {
 	var b strings.Builder
 	d.write(&b, e)
 	return b.String()

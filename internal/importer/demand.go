@@ -27,7 +27,7 @@ func (o *object) demand(vmi *kubeobject.VirtualMachineInstance, v *inventory.VM)
 			}
 		}
 	}
-	c.Selector = Selector(vmi)
+	c.Selector = selector(vmi)
 	if s := vmi.Spec.Domain.LaunchSecurity; s != nil && s.SEV == nil && s.SNP == nil &&
 		s.TDX == nil {
 		o.warnf("spec.domain.launchSecurity", "which nodes offer it is not looked at")
@@ -129,7 +129,7 @@ func (f *fleetReader) complete() {
 		}
 		f.take(v)
 		if c.Topology != nil && c.Topology.Dedicated {
-			c.Selector = With(c.Selector, manager)
+			c.Selector = with(c.Selector, manager)
 		}
 	}
 }

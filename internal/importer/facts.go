@@ -16,7 +16,7 @@ func (o *object) facts(n *kubeobject.Node, h *kubevirtHost) *placement.Facts {
 	f := &placement.Facts{
 		Zone:     n.Labels[kubeobject.LabelTopologyZone],
 		CPU:      cpuLabels(n.Labels),
-		Machines: True(n.Labels, kubeobject.SupportedMachineTypeLabel),
+		Machines: isTrue(n.Labels, kubeobject.SupportedMachineTypeLabel),
 		Devices:  o.nodeDevices(n.Status.Allocatable),
 		Link:     h.Link,
 	}

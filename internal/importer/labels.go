@@ -21,8 +21,8 @@ func arch(name string) string {
 	return name
 }
 
-// True lists what labels that are "true" name after a prefix, sorted.
-func True(labels map[string]string, prefix string) []string {
+// isTrue lists what labels that are "true" name after a prefix, sorted.
+func isTrue(labels map[string]string, prefix string) []string {
 	var all []string
 	for label, value := range labels {
 		if name, found := strings.CutPrefix(label, prefix); found && value == "true" {
@@ -33,8 +33,8 @@ func True(labels map[string]string, prefix string) []string {
 	return all
 }
 
-// With adds a label that must be "true" to a selector.
-func With(selector placement.Labels, label string) placement.Labels {
+// with adds a label that must be "true" to a selector.
+func with(selector placement.Labels, label string) placement.Labels {
 	if selector == nil {
 		selector = placement.Labels{}
 	}
@@ -50,25 +50,25 @@ func managesCPUs(labels map[string]string) bool {
 // cpuLabels returns what the labels of a node say of its processor, or nil.
 // Source: KubeVirt v1.8.0 virt-handler/node-labeller (prepareLabels).
 func cpuLabels(labels map[string]string) *placement.CPU {
-	models := append(True(labels, kubeobject.CPUModelLabel),
-		True(labels, kubeobject.SupportedHostModelMigrationCPU)...)
+	models := append(isTrue(labels, kubeobject.CPUModelLabel),
+		isTrue(labels, kubeobject.SupportedHostModelMigrationCPU)...)
 	slices.Sort(models)
 	cpu := placement.CPU{Arch: arch(labels[kubeobject.LabelArchStable]),
-		Models: slices.Compact(models), Features: True(labels, kubeobject.CPUFeatureLabel),
-		Vendor: strings.Join(True(labels, kubeobject.CPUModelVendorLabel), "+")}
+		Models: slices.Compact(models), Features: isTrue(labels, kubeobject.CPUFeatureLabel),
+		Vendor: strings.Join(isTrue(labels, kubeobject.CPUModelVendorLabel), "+")}
 	if cpu.Arch+cpu.Vendor == "" && len(cpu.Models)+len(cpu.Features) == 0 {
 		return nil
 	}
 	return &cpu
 }
 
-// Selector returns the labels that the pod of a VM asks of its node.
+// selector returns the labels that the pod of a VM asks of its node.
 // Source: KubeVirt v1.8.0 virt-controller/services/nodeselectorrenderer.go (Render).
-func Selector(vmi *kubeobject.VirtualMachineInstance) placement.Labels {
+func selector(vmi *kubeobject.VirtualMachineInstance) placement.Labels {
 	need := placement.Labels(maps.Clone(vmi.Spec.NodeSelector))
 	want := func(label string, wanted bool) {
 		if wanted {
-			need = With(need, label)
+			need = with(need, label)
 		}
 	}
 	want(kubeobject.RealtimeLabel, vmi.IsRealtimeEnabled())
@@ -115,13 +115,13 @@ func hyperv(f *kubeobject.FeatureHyperv) map[string]bool {
 // offer the model, and the features that it stands for.
 // Source: KubeVirt v1.8.0 watch/migration/migration.go (prepareNodeSelectorForHostCpuModel).
 func seeHostModel(p *placement.Platform, labels placement.Labels) {
-	models := True(labels, kubeobject.HostModelCPULabel)
+	models := isTrue(labels, kubeobject.HostModelCPULabel)
 	if len(models) != 1 {
 		return
 	}
 	p.CPUModel = models[0]
 	p.CPUFeatures = append(p.CPUFeatures,
-		True(labels, kubeobject.HostModelRequiredFeaturesLabel)...)
+		isTrue(labels, kubeobject.HostModelRequiredFeaturesLabel)...)
 }
 
 // isHostModel reports whether the guest sees its host's model, as it does by default.

@@ -125,7 +125,7 @@ type Result struct {
 // to, or the fake refuses a measurement.
 func Fit(all []Migration, base fake.Model) (*Result, error) {
 	fit := slices.DeleteFunc(slices.Clone(all), func(m Migration) bool {
-		return !m.Completed || m.Encoded()
+		return !m.Completed || m.encoded()
 	})
 	if len(fit) == 0 {
 		return nil, fmt.Errorf("none of %d measurements can be fitted to: none completed without "+

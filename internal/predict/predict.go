@@ -115,13 +115,13 @@ func (m *Migration) on(model fake.Model) fake.Model {
 		model.AllChannels /= 2 // threads of further connections share the same processors
 	}
 	for _, e := range []fake.Encryption{fake.TLSPSK, fake.TLSX509} {
-		if m.Has(string(e)) {
+		if m.has(string(e)) {
 			model.PerChannel, model.AllChannels = e.Speed()
 			return model
 		}
 	}
 	for _, way := range ways {
-		if m.Has(way.option) && (way.also == "" || m.Has(way.also)) {
+		if m.has(way.option) && (way.also == "" || m.has(way.also)) {
 			model.AllChannels = way.all
 			return model
 		}
@@ -140,6 +140,6 @@ var ways = []struct {
 	{"mfcomp:zstd", "", 840_000_000},
 }
 
-// Encoded reports whether a speed of its own, which no parameter of a model says, governs
+// encoded reports whether a speed of its own, which no parameter of a model says, governs
 // the measurement: encryption, or compression of channels.
-func (m *Migration) Encoded() bool { return m.on(fake.Model{}) != fake.Model{} }
+func (m *Migration) encoded() bool { return m.on(fake.Model{}) != fake.Model{} }

@@ -48,8 +48,8 @@ type Migration struct {
 	NoDowntime      bool // Downtime is not known
 }
 
-// Has reports whether the measurement was made with a further option.
-func (m *Migration) Has(option string) bool { return slices.Contains(m.Words, option) }
+// has reports whether the measurement was made with a further option.
+func (m *Migration) has(option string) bool { return slices.Contains(m.Words, option) }
 
 // Read reads measurements. The name is the file's. An error is [yamldoc.Problems], unless
 // r fails.
@@ -140,7 +140,7 @@ func (t *table) migration() Migration {
 		AutoConverge: t.number("autoconverge", 0, 1) != 0,
 		PostCopy:     t.number("postcopy", 0, 1) != 0,
 		Channels:     int(t.number("multifd", 0, 255)),
-		Compression:  m.Has("compress"), XBZRLE: m.Has("xbzrle")}
+		Compression:  m.has("compress"), XBZRLE: m.has("xbzrle")}
 	t.plausible(&m)
 	return m
 }

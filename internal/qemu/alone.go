@@ -58,7 +58,7 @@ func cleared(ctx context.Context, within time.Duration, unseen hypervisor.Kind,
 		switch {
 		case err != nil || clear:
 			return err
-		case slices.ContainsFunc(others, func(f Found) bool { return !f.Killed() }):
+		case slices.ContainsFunc(others, func(f Found) bool { return !f.killed() }):
 			return Refuse(hypervisor.Conflict, "%s", twice(others))
 		}
 		select {

@@ -67,17 +67,17 @@ func (q QEMU) BlockdevMirror(ctx context.Context, job, device, target string, sp
 		"sync": "full", "auto-dismiss": false, "speed": speed})
 }
 
-// BlockdevCopy copies a node to another until [QEMU.BlockJobComplete]. What the guest writes meanwhile
+// blockdevCopy copies a node to another until [QEMU.blockJobComplete]. What the guest writes meanwhile
 // it writes to both before it is told that it has: so the copy becomes complete however much it writes,
 // and from the moment when the job is ready both hold the same. It stays to be seen when it has ended.
 // Source: QEMU 7.2 qapi/block-core.json (MirrorCopyMode).
-func (q QEMU) BlockdevCopy(ctx context.Context, job, device, target string) error {
+func (q QEMU) blockdevCopy(ctx context.Context, job, device, target string) error {
 	return q.do(ctx, "blockdev-mirror", args{"job-id": job, "device": device, "target": target,
 		"sync": "full", "auto-dismiss": false, "copy-mode": "write-blocking"})
 }
 
-// BlockJobComplete lets the users of a node that is copied go over to the copy.
-func (q QEMU) BlockJobComplete(ctx context.Context, job string) error {
+// blockJobComplete lets the users of a node that is copied go over to the copy.
+func (q QEMU) blockJobComplete(ctx context.Context, job string) error {
 	return q.do(ctx, "block-job-complete", args{"device": job})
 }
 

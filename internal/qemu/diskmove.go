@@ -59,7 +59,7 @@ func (in *Instance) CopyDisk(ctx context.Context, vm hypervisor.VM, i int, to st
 	if err := in.BlockdevAdd(ctx, node); err != nil {
 		return Refuse(hypervisor.Invalid, "disk %s: open %s: %w", name, to, err)
 	}
-	if err := in.BlockdevCopy(ctx, copyID(name), from, node["node-name"].(string)); err != nil {
+	if err := in.blockdevCopy(ctx, copyID(name), from, node["node-name"].(string)); err != nil {
 		return errors.Join(fmt.Errorf("copy disk %s: %w", name, err), in.BlockdevDel(ctx, node["node-name"].(string)))
 	}
 	return nil
@@ -78,7 +78,7 @@ func (in *Instance) Copy(ctx context.Context, disk string) (Job, error) {
 
 // SwitchDisk lets the guest go over to a copy that is ready.
 func (in *Instance) SwitchDisk(ctx context.Context, disk string) error {
-	return in.BlockJobComplete(ctx, copyID(disk))
+	return in.blockJobComplete(ctx, copyID(disk))
 }
 
 // TidyCopy removes what copying a disk has left in QEMU: the job, and the image that the guest does

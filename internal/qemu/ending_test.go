@@ -56,17 +56,17 @@ func TestWhatWasKilledIsKnownToBeKilledAtOnce(t *testing.T) {
 			}
 			return err
 		})
-		if found[0].Killed() {
+		if found[0].killed() {
 			t.Error("it lives, and is said to be killed")
 		}
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		if !found[0].Killed() {
+		if !found[0].killed() {
 			t.Error("it was killed, and is not said to be")
 		}
 		_ = cmd.Wait()
-		if !found[0].Killed() {
+		if !found[0].killed() {
 			t.Error("it is gone, and is not said to be killed")
 		}
 	}

@@ -177,7 +177,7 @@ type cpuPlaces struct {
 
 // freeCPUs returns the places for CPUs.
 func (in *Instance) freeCPUs(ctx context.Context) (cpuPlaces, error) {
-	all, err := in.QueryHotpluggableCPUs(ctx)
+	all, err := in.queryHotpluggableCPUs(ctx)
 	var p cpuPlaces
 	for _, c := range all {
 		if c.Path != "" {

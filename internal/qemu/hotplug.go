@@ -28,9 +28,9 @@ type HotpluggableCPU struct {
 	Path string `json:"qom-path"`
 }
 
-// QueryHotpluggableCPUs lists the places for virtual CPUs, those that are taken included, in no
+// queryHotpluggableCPUs lists the places for virtual CPUs, those that are taken included, in no
 // order.
-func (q QEMU) QueryHotpluggableCPUs(ctx context.Context) ([]HotpluggableCPU, error) {
+func (q QEMU) queryHotpluggableCPUs(ctx context.Context) ([]HotpluggableCPU, error) {
 	var reply []HotpluggableCPU
 	err := q.Execute(ctx, "query-hotpluggable-cpus", nil, &reply)
 	return reply, err

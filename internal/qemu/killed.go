@@ -17,11 +17,11 @@ const exitingFlag = 0x4
 // flagsField is the place of a process's flags in /proc/pid/stat, counted as [stateField].
 const flagsField = 6
 
-// Killed reports whether the process has been killed and is about to be gone, or is gone: SIGKILL is
+// killed reports whether the process has been killed and is about to be gone, or is gone: SIGKILL is
 // pending, or it ends already. It executes nothing of its own any more. False is also that it cannot
 // be seen.
 // Source: Linux proc(5) (SigPnd, ShdPnd), kernel/signal.c (complete_signal).
-func (f Found) Killed() bool {
+func (f Found) killed() bool {
 	pid := f.Identity.PID
 	if s, err := readStatus(pid); err == nil && s.start != f.Identity.Start || ending(pid) {
 		return true

@@ -58,7 +58,7 @@ func compare(values, against []float64) Comparison {
 		}
 	}
 	low, high := bootstrap(differences)
-	c.Mean, c.Low, c.High = rounded(Mean(differences)), rounded(low), rounded(high)
+	c.Mean, c.Low, c.High = rounded(mean(differences)), rounded(low), rounded(high)
 	c.SignP = math.Round(signTest(c.Less, c.More)*1e6) / 1e6
 	c.Outcome = Undecided
 	switch {

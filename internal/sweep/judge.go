@@ -103,7 +103,7 @@ func weigh(m *MeasureKind) ComparisonResult {
 	}
 	v.Worlds, v.Less, v.More, v.Alike = len(p.ours), p.less, p.more, p.alike
 	v.alone = max(signTest(p.less, p.more), signedRank(p.distances))
-	off := Mean(p.finite)
+	off := mean(p.finite)
 	v.Contrary = off > 0 && p.less > p.more || off < 0 && p.more > p.less
 	if !v.Ratio {
 		low, high := bootstrap(p.finite)
@@ -111,7 +111,7 @@ func weigh(m *MeasureKind) ComparisonResult {
 			low, high = math.Inf(-1), math.Inf(1)
 		}
 		v.Effect = Interval{off, low, high}
-		v.Typical, v.Ours, v.Theirs = v.Effect, Mean(p.ours), Mean(p.theirs)
+		v.Typical, v.Ours, v.Theirs = v.Effect, mean(p.ours), mean(p.theirs)
 		return v
 	}
 	slices.Sort(p.ratios)

@@ -77,7 +77,7 @@ func statistic(measure string, values []float64) Statistic {
 		return Statistic{Measure: measure}
 	}
 	slices.Sort(values)
-	return Statistic{measure, len(values), rounded(Mean(values)), Quantile(values, 0),
+	return Statistic{measure, len(values), rounded(mean(values)), Quantile(values, 0),
 		Quantile(values, 0.1), Quantile(values, 0.5), Quantile(values, 0.9),
 		Quantile(values, 0.99), Quantile(values, 1)}
 }

@@ -35,7 +35,7 @@ func outagesByVM(samples []Sample) []VMOutages {
 		had := len(of)
 		of = append(of, make([]float64, len(samples)-had)...)
 		slices.Sort(of)
-		list = append(list, VMOutages{VM: vm, Samples: had, Down: down[vm], Mean: rounded(Mean(of)),
+		list = append(list, VMOutages{VM: vm, Samples: had, Down: down[vm], Mean: rounded(mean(of)),
 			P50: Quantile(of, 0.5), P99: Quantile(of, 0.99), Max: Quantile(of, 1)})
 	}
 	slices.SortFunc(list, func(a, b VMOutages) int {

@@ -188,8 +188,8 @@ func bootstrap(differences []float64) (low, high float64) {
 	return means[resamples/40-1], means[resamples-resamples/40-1]
 }
 
-// Mean returns the mean of values; 0 when there are none.
-func Mean(values []float64) float64 {
+// mean returns the mean of values; 0 when there are none.
+func mean(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
 	}

@@ -266,7 +266,7 @@ func (d *Forecast) remedies(ctx context.Context, p *Play) (err error) {
 				continue
 			}
 			tried++
-			if m.Remedies, err = p.Remedies(ctx, m.Move); err != nil {
+			if m.Remedies, err = p.remedies(ctx, m.Move); err != nil {
 				return err
 			}
 		}

@@ -38,9 +38,9 @@ var options = []struct {
 		func(o *migration.OptionsOverrides) { o.AllowPostCopy = new(true) }},
 }
 
-// Remedies tries which options let a move come about that does not converge alone. None is that no
+// remedies tries which options let a move come about that does not converge alone. None is that no
 // option helps.
-func (p *Play) Remedies(ctx context.Context, m plan.Move) ([]Remedy, error) {
+func (p *Play) remedies(ctx context.Context, m plan.Move) ([]Remedy, error) {
 	all := []Remedy{}
 	for _, o := range options {
 		solo, err := p.allowed(o.cluster, o.policy).Solo(ctx, m)

@@ -71,7 +71,7 @@ func PlayTimetable(ctx context.Context, s *config.Scenario, a *plan.MaintenanceP
 	now := *Endless(s)
 	for i := range a.Batches {
 		b := &a.Batches[i]
-		shift, err := t.play(ctx, &now, b.Hosts, b.Waves, stops.On(b.Hosts))
+		shift, err := t.play(ctx, &now, b.Hosts, b.Waves, stops.on(b.Hosts))
 		if err != nil {
 			return nil, err
 		}
@@ -79,13 +79,13 @@ func PlayTimetable(ctx context.Context, s *config.Scenario, a *plan.MaintenanceP
 		t.EndsSeconds = shift.BackSeconds
 		t.BoundSeconds += shift.BoundSeconds + service.Seconds()
 		t.Shifts = append(t.Shifts, *shift)
-		now.Fleet = after(now.Fleet, b.Waves, stops.On(b.Hosts))
+		now.Fleet = after(now.Fleet, b.Waves, stops.on(b.Hosts))
 	}
 	if back == nil {
 		t.ranged(service)
 		return t, nil
 	}
-	shift, err := t.play(ctx, &now, nil, back.Waves, stops.On(nil))
+	shift, err := t.play(ctx, &now, nil, back.Waves, stops.on(nil))
 	if err != nil {
 		return nil, err
 	}

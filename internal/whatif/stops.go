@@ -72,8 +72,8 @@ func (s *Stops) terms() evacuation.Terms {
 	return s.Terms
 }
 
-// On returns the stops while only some hosts are emptied.
-func (s *Stops) On(hosts []hypervisor.HostName) *Stops {
+// on returns the stops while only some hosts are emptied.
+func (s *Stops) on(hosts []hypervisor.HostName) *Stops {
 	if s == nil {
 		return nil
 	}
