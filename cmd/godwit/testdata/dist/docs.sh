@@ -2,6 +2,7 @@
 # Runs every command that docs/install.md, docs/first-cluster.md and docs/upgrade.md show, in this
 # order, in a real systemd: docs.sh DIST DOCS.
 set -euo pipefail
+mount -t proc proc /proc # nspawn looks there for its child, by its number in this namespace
 over=$(mktemp -d)
 mount -t tmpfs tmpfs "$over"
 mkdir "$over/upper" "$over/work" "$over/root"

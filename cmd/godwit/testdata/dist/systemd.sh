@@ -3,6 +3,7 @@
 # has this machine's files below it: systemd.sh PACKAGE FIRMWARE. VMs must outlive their agents,
 # however those end.
 set -euo pipefail
+mount -t proc proc /proc # nspawn looks there for its child, by its number in this namespace
 over=$(mktemp -d)
 mount -t tmpfs tmpfs "$over"
 mkdir "$over/upper" "$over/work" "$over/root"
