@@ -7,7 +7,7 @@
 //	evacuation      PURE: who must leave a host, how many at once, in which order
 //	controller      a cluster's migrations and drains, to be embedded: one method, Reconcile
 //	agent           a host's part of them, in the same way
-//	record, lease   what is stored, the port to the store, heartbeats and leadership
+//	store           what is stored, the port to the store, heartbeats, leases of leadership
 //	sim             clusters in virtual time: scenarios, faults, invariants, traces
 //	sim/simtest     property tests for policies, stores and backends of one's own
 //	plan            drains, maintenance and failover capacity of a fleet, with proofs

@@ -1,6 +1,5 @@
 // Package boltstore is a store in one file, for one machine: bbolt underneath, and one process
-// that has it open at a time. Others on the machine reach it through that process (package
-// internal/boltstore).
+// that has it open at a time. Others on the machine reach it through that process, by its socket.
 //
 // Every write is a transaction of its own that is on the disk when it is acknowledged. A
 // store that is killed, at whatever moment, holds every acknowledged write when it is opened

@@ -31,7 +31,7 @@ type selection struct {
 }
 
 // limits are how long the tests of one package may take.
-var limits = map[string]time.Duration{"default": 20 * time.Minute, "again": 40 * time.Minute, "long": 40 * time.Minute}
+var limits = map[string]time.Duration{"default": 20 * time.Minute, "again": 40 * time.Minute, "long": 75 * time.Minute}
 
 // test tests the packages of the module that have these paths.
 func (s *suite) test(ctx context.Context, r selection, paths []string) (bool, error) {
