@@ -328,8 +328,9 @@ func recordsAreTrue(w InvariantWorld) error {
 			}
 			runs = runs || c.Host == v.Host && (c.State.Executes() ||
 				(v.Pause || v.Trouble != "") && c.State == hypervisor.Paused)
-			rests = rests || c.Host == v.Host && (c.State == hypervisor.Shutoff ||
-				c.State == hypervisor.Crashed)
+			// It may be on another host than its record says, when no host told of its move while a store of
+			// before it was reconciled.
+			rests = rests || c.State.Rests()
 		}
 		explained := rests && (v.Trouble != "" || distrusted(w.HostRecord(v.Host)))
 		if !runs && !explained {
@@ -350,13 +351,18 @@ func nothingLeft(w InvariantWorld) error {
 	for _, vm := range w.VMs() {
 		v := w.VM(vm)
 		copies := w.Copies(vm)
-		if len(copies) == 1 && copies[0].State.Rests() && w.Down(v.Host) {
-			continue // it was given to a host that died before it started there: this is all of it
+		if len(copies) == 1 && copies[0].State.Rests() && (w.Down(v.Host) || v.Trouble != "") {
+			// This is all of it: it was given to a host that died before it started there, or the host of its
+			// record knows that it has moved, and says so.
+			continue
 		}
 		for _, c := range copies {
 			if c.Host != v.Host && v.ActiveMigration == "" && !w.Down(c.Host) {
 				if w.Disowned(vm, c.Host) && told(w.HostRecord(c.Host), vm) {
 					continue
+				}
+				if c.State == hypervisor.Crashed && w.Down(v.Host) {
+					continue // the half of a broken post-copy: it stays until the other host is heard
 				}
 				return fmt.Errorf("%s has left %v on %s", vm, c.State, c.Host)
 			}

@@ -92,6 +92,9 @@ func noLink() *link {
 	return l
 }
 
+// mostGreetings is how many clients may have left just before: their greetings may come before an answer.
+const mostGreetings = 100
+
 // greet reads the greeting and agrees on the capabilities. It returns the
 // events that came in between; nothing else runs on the link yet.
 func (l *link) greet(ctx context.Context) (early []Notice, err error) {
@@ -114,10 +117,16 @@ func (l *link) greet(ctx context.Context) (early []Notice, err error) {
 	if _, err := l.conn.Write(hello); err != nil {
 		return nil, duringGreeting(ctx, fmt.Errorf("%w: %w", ErrLost, err))
 	}
-	for held := 0; held <= MaxQueued && len(early) <= defaultMaxEvents; {
+	greetings := 0
+	for held := 0; held <= MaxQueued && len(early) <= defaultMaxEvents && greetings <= mostGreetings; {
 		line, err := l.nextLine()
 		if err != nil {
 			return nil, duringGreeting(ctx, err)
+		}
+		if again, err := ParseGreeting(line); err == nil {
+			// That of a client before us who left at once: QEMU sends it to who is connected then.
+			l.greeting, greetings = again, greetings+1
+			continue
 		}
 		m, err := Parse(line)
 		if err != nil {
@@ -134,7 +143,7 @@ func (l *link) greet(ctx context.Context) (early []Notice, err error) {
 		_, err = r.result(m)
 		return early, err
 	}
-	return nil, &ProtocolError{What: "events without end before the answer to qmp_capabilities"}
+	return nil, &ProtocolError{What: "lines without end before the answer to qmp_capabilities"}
 }
 
 // nextLine reads one line. Its error wraps ErrLost or is a *ProtocolError.

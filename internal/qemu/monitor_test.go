@@ -21,6 +21,7 @@ func TestTheFirstEventIsNotSwallowed(t *testing.T) {
 	for _, row := range []struct{ name, said string }{
 		{"right after the answer", "{\"return\": {}, \"id\": 0}\r\n{\"event\": \"A\"}"},
 		{"before the answer", "{\"event\": \"A\"}\r\n{\"return\": {}, \"id\": 0}"},
+		{"after the greeting of a client that left", greeting + "\r\n{\"return\": {}, \"id\": 0}\r\n{\"event\": \"A\"}"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			m, err := qemu.Prepare(scripted(t, func(p *peer) {
@@ -71,6 +72,13 @@ func TestConnectingFails(t *testing.T) {
 			p.hear()
 			p.say(`{"error": {"class": "CommandNotFound", "desc": "no"}, "id": 0}`)
 		}, false, qemu.CommandNotFound},
+		{"greetings without end", func(p *peer) {
+			p.say(greeting)
+			p.hear()
+			for range 2000 {
+				p.say(greeting)
+			}
+		}, true, nil},
 		{"events without end", func(p *peer) {
 			p.say(greeting)
 			p.hear()

@@ -254,7 +254,7 @@ func (c *one) rests(v *Finding, now time.Time) (all []*store.Rebuild) {
 		return nil
 	}
 	boots := is.Boots
-	if c.says[is.Host].State.Executes() {
+	if s := c.says[is.Host].State; s.Executes() || s == hypervisor.Paused {
 		boots-- // it has
 	}
 	leave := func(host hypervisor.HostName, proof hypervisor.Proof, by string) {
