@@ -14,9 +14,9 @@ import (
 // applied are the plans in the cache that have not ended.
 type applied struct {
 	plans map[string]*store.Plan
-	vms   map[hypervisor.VMID]bool // of the plan that is carried out
-	dirty bool                     // something has changed that matters to it
-	again time.Time                // when to look at it again
+	vms   map[hypervisor.VMID][]int // of the plan that is carried out, with their moves
+	dirty bool                      // something has changed that matters to it
+	again time.Time                 // when to look at it again
 }
 
 // learn takes in a plan as it is stored.
@@ -44,11 +44,44 @@ func (a *applied) forget(name string) {
 	}
 }
 
+// changePlans changes which plans there are, or how far they are: VMs that are to be with others hold room
+// where a plan takes these, see [cache.saved].
+func (v *cache) changePlans(change func(*applied)) {
+	before := v.applied.first()
+	change(&v.applied)
+	for _, p := range []*store.Plan{before, v.applied.first()} {
+		if p == nil {
+			continue
+		}
+		for i := range p.Moves {
+			if g := v.vms[p.Moves[i].VM]; g != nil && g.rec != nil && g.binds() {
+				v.book(string(g.rec.VM.ID), g)
+			}
+		}
+	}
+}
+
 // moved takes in that something about a VM has changed.
 func (a *applied) moved(vm hypervisor.VMID) {
-	if a.vms[vm] {
+	if a.vms[vm] != nil {
 		a.dirty = true
 	}
+}
+
+// moves returns the move of the plan that is carried out that takes a VM from one host to another, and
+// is not settled; nil is that there is none.
+func (a *applied) moves(vm hypervisor.VMID, from, to hypervisor.HostName) *store.PlannedMove {
+	p := a.first()
+	if p == nil {
+		return nil
+	}
+	a.watch(p)
+	for _, i := range a.vms[vm] {
+		if m := &p.Moves[i]; !m.State.Settled() && m.Source == from && m.Target == to {
+			return m
+		}
+	}
+	return nil
 }
 
 // first returns the plan that is carried out: the oldest.
@@ -86,9 +119,9 @@ func (a *applied) watch(p *store.Plan) {
 	if a.vms != nil {
 		return
 	}
-	a.vms = make(map[hypervisor.VMID]bool, len(p.Moves))
+	a.vms = make(map[hypervisor.VMID][]int, len(p.Moves))
 	for i := range p.Moves {
-		a.vms[p.Moves[i].VM] = true
+		a.vms[p.Moves[i].VM] = append(a.vms[p.Moves[i].VM], i)
 	}
 }
 
@@ -135,7 +168,7 @@ func (c *Controller) sightOf(p *store.Plan, move int) planSight {
 	if g == nil || g.rec == nil {
 		return planSight{}
 	}
-	s := planSight{Known: true, Host: g.rec.Host, Off: whyNotRunning(g.rec)}
+	s := planSight{Known: true, Host: g.rec.Host, Off: whyNotRunning(g.rec), Follows: c.cache.follows(g, m.Target)}
 	if !g.rec.Migratable {
 		if s.Fixed = g.rec.NotMigratableReason; s.Fixed == "" {
 			s.Fixed = "its record does not say why"

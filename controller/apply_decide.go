@@ -27,6 +27,8 @@ type planSight struct {
 	Off   string              // why it does not run, or shall not; "" is that it does
 	Fixed string              // why it cannot be migrated; "" is that it can
 	Other migration.ID        // a migration of it that is not the move's, and has not ended
+	// Follows: it is to be on one host with VMs that are on the target, or will be.
+	Follows bool
 	// Own is the migration that was requested last for the move; nil while there is none.
 	Own *store.Migration
 }
@@ -48,7 +50,8 @@ type planStep struct {
 //
 //   - all moves of earlier waves are settled, or late;
 //   - its VM runs on its source, can be migrated, and no other migration of it has not ended;
-//   - operators let the plan run.
+//   - operators let the plan run, or others of its group have gone to the target: a group of which a part has
+//     left is not torn apart.
 //
 // A move whose target does not take the VM, or fails to, is late if it empties a host: when all waves
 // are through, its VM goes to any host that takes it. All others are skipped, with the reason.
@@ -92,7 +95,7 @@ func (d *planDecision) wave() (through bool) {
 			through = through && (m.State.Settled() || m.Late || m.Wave > d.plan.Wave)
 			continue
 		}
-		d.move(i, m)
+		d.move(i, m, turn)
 		if !m.State.Settled() {
 			d.open[m.VM] = true
 			through = through && m.Late && m.State == store.MoveWaits
@@ -101,11 +104,15 @@ func (d *planDecision) wave() (through bool) {
 	return through
 }
 
-// move decides about one move whose turn has come.
-func (d *planDecision) move(i int, m *store.PlannedMove) {
+// move decides about one move whose turn has come, or which is given up before.
+func (d *planDecision) move(i int, m *store.PlannedMove, turn bool) {
 	s := d.see(i)
+	wish := d.plan.Wish
+	if turn && s.Follows {
+		wish = store.RunPlan
+	}
 	if m.State != store.MoveWaits && s.Own != nil {
-		if d.requested(i, m, s.Own); m.State != store.MoveWaits {
+		if d.requested(i, m, s.Own, wish); m.State != store.MoveWaits {
 			return
 		}
 	}
@@ -114,9 +121,9 @@ func (d *planDecision) move(i int, m *store.PlannedMove) {
 	}
 	switch {
 	case m.State.Settled():
-	case d.plan.Wish == store.AbortPlan:
+	case wish == store.AbortPlan:
 		d.skip(m, "the plan was aborted")
-	case d.plan.Wish == store.PausePlan:
+	case wish == store.PausePlan:
 		m.State = store.MoveWaits
 	case m.Late && d.plan.Wave < d.plan.Waves(): // its turn comes after all waves
 	case m.Again.After(d.now):
@@ -212,14 +219,14 @@ func (d *planDecision) done(m *store.PlannedMove, on hypervisor.HostName) {
 }
 
 // requested decides about a move whose migration exists.
-func (d *planDecision) requested(i int, m *store.PlannedMove, own *store.Migration) {
+func (d *planDecision) requested(i int, m *store.PlannedMove, own *store.Migration, wish store.PlanWish) {
 	switch phase := own.State.Phase; {
 	case phase == migration.Succeeded:
 		d.done(m, own.State.Target)
 	case phase.Final():
 		d.failed(m, own)
 	case phase.HandedOver() || own.Cancel: // it ends by itself
-	case d.plan.Wish != store.RunPlan || m.State == store.MoveWithdrawn:
+	case wish != store.RunPlan || m.State == store.MoveWithdrawn:
 		m.State = store.MoveWithdrawn
 		d.step.Withdraw = append(d.step.Withdraw, i)
 	}

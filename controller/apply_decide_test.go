@@ -21,13 +21,30 @@ type planWorld struct {
 	Hosts  map[vmid]name // where VMs are; absent: they do not exist
 	Moving map[migration.ID]*store.Migration
 	Now    time.Time
-	order  []migration.ID // as they were requested
+	// Group are VMs that are to be on one host.
+	Group []vmid
+	order []migration.ID // as they were requested
+}
+
+// follows reports whether a VM is to be with another that is on a host, or that moves there.
+func (w *planWorld) follows(vm vmid, to name) bool {
+	return slices.Contains(w.Group, vm) && slices.ContainsFunc(w.Group, func(other vmid) bool {
+		if other == vm {
+			return false
+		}
+		for _, m := range w.Moving {
+			if m.Spec.VM == other && m.State.Phase == migration.Running && m.State.Target == to {
+				return true
+			}
+		}
+		return w.Hosts[other] == to
+	})
 }
 
 func (w *planWorld) see(move int) controller.PlanSight {
 	m := &w.Plan.Moves[move]
 	host, known := w.Hosts[m.VM]
-	s := controller.PlanSight{Known: known, Host: host}
+	s := controller.PlanSight{Known: known, Host: host, Follows: w.follows(m.VM, m.Target)}
 	own := w.Plan.Migration(move)
 	for id, other := range w.Moving {
 		switch {
@@ -101,7 +118,7 @@ func sensible(w *planWorld, before *store.Plan, d *controller.PlanStep) error {
 			return fmt.Errorf("%s is requested twice", id)
 		case m.State != store.MoveAsked:
 			return fmt.Errorf("%s is requested, and not in the plan", id)
-		case before.Wish != store.RunPlan:
+		case before.Wish != store.RunPlan && !w.follows(m.VM, m.Target):
 			return fmt.Errorf("%s is requested although the plan is not to run", id)
 		case w.Hosts[m.VM] == "" || w.Hosts[m.VM] == m.Target && !m.Late:
 			return fmt.Errorf("%s is requested, and %s is on %q", id, m.VM, w.Hosts[m.VM])
@@ -240,6 +257,9 @@ func keysOf(all map[string]func(*planWorld)) (keys []string) {
 func TestAPlanIsCarriedOutWhateverHappens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newPlanWorld(aPlan(t))
+		if rapid.Bool().Draw(t, "a group") {
+			w.Group = []vmid{"a", "b"}
+		}
 		for range rapid.IntRange(0, 30).Draw(t, "steps") {
 			what := append(keysOf(w.happen()), "a look", "a look", "a look", "a crash", "a VM goes")
 			switch do := rapid.SampledFrom(what).Draw(t, "what"); do {
@@ -309,6 +329,30 @@ func TestAnUndisturbedPlanIsCarriedOutExactly(t *testing.T) {
 			t.Fatalf("requested %v, and not %v", w.order, order)
 		}
 	})
+}
+
+// A pause, or an abortion, lets the rest of a group follow what has left, and takes back the group of
+// which nothing has left.
+func TestAGroupThatHasBegunToLeaveIsFollowed(t *testing.T) {
+	for _, wish := range []store.PlanWish{store.PausePlan, store.AbortPlan} {
+		for _, begun := range []bool{false, true} {
+			w := newPlanWorld(store.Plan{Name: "p", Hosts: []name{"n1"}, Moves: []store.PlannedMove{
+				{VM: "a", Source: "n1", Target: "n2"}, {VM: "b", Source: "n1", Target: "n2"}}})
+			w.Group = []vmid{"a", "b"}
+			if err := w.look(1 << 20); err != nil {
+				t.Fatal(err)
+			}
+			if begun {
+				w.happen()[string(w.order[0])+" begins"](w)
+			}
+			w.Plan.Wish = wish
+			calm(t, w)
+			want := map[bool]name{true: "n2", false: "n1"}[begun]
+			if w.Hosts["a"] != want || w.Hosts["b"] != want {
+				t.Errorf("%s, begun %v: the group is on %s and %s", wish, begun, w.Hosts["a"], w.Hosts["b"])
+			}
+		}
+	}
 }
 
 // Every state that two moves can reach in some steps is looked at: with every crash, every end of a

@@ -114,7 +114,7 @@ func (v *cache) learn(r store.Record) {
 	case *store.Host:
 		v.learnHost(r)
 	case *store.Plan:
-		v.applied.learn(r)
+		v.changePlans(func(a *applied) { a.learn(r) })
 		v.serviced.learnPlan(r)
 	case *store.Maintenance:
 		v.serviced.learn(r)
@@ -129,7 +129,7 @@ func (v *cache) learn(r store.Record) {
 func (v *cache) forget(key store.Key) {
 	switch key.Kind {
 	case store.PlanKind:
-		v.applied.forget(key.Name)
+		v.changePlans(func(a *applied) { a.forget(key.Name) })
 		v.serviced.forgetPlan(key.Name)
 	case store.MaintenanceKind:
 		v.serviced.forget(key.Name)
@@ -411,7 +411,7 @@ func (v *cache) learnHost(h *store.Host) {
 	if takes && !v.takes(s) {
 		v.requeueStartsOf(s)
 	}
-	if drained || s.drains || s.marked > 0 {
+	if drained || s.drains || s.marked > 0 || old.Version == 0 { // a drain may have been withdrawn before this controller began
 		v.plan(s)
 	}
 	if worse {

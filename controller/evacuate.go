@@ -200,12 +200,12 @@ func (c *Controller) withdraw(ctx context.Context, s *hostEntry, now time.Time) 
 			}
 		}
 	}
-	if len(flights) == 0 {
-		return nil
-	}
 	if err := c.reunite(ctx, s, now); err != nil {
 		c.later.Set(s.rec.Host.Name, now.Add(c.config.Retry))
 		return err
+	}
+	if len(flights) == 0 {
+		return nil
 	}
 	undo := evacuation.Cancel(c.config.Evacuation, s.asHost(), c.asVMs(s), flights)
 	for _, id := range undo.Cancel {

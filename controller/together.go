@@ -11,6 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/store"
 )
 
 // A group whose VMs are to be on one host leaves a drained host together: the target of the first is one
@@ -95,18 +96,27 @@ func (g *vmEntry) heads() hypervisor.HostName {
 	return g.rec.Host
 }
 
-// together returns a VM that stands for all of a group that is to leave a drained host with a VM; nil
-// while the VM is alone, one of the group is elsewhere already, or one cannot leave.
+// together returns a VM that stands for all of a group that is to leave a host with a VM, because the host is
+// drained or a plan moves all of them; nil while the VM is alone, one of the group is elsewhere already,
+// or one cannot leave.
 func (c *Controller) together(f *migrationEntry) *placement.VM {
 	g := f.vm
-	if c.core.Compatible || f.rec.Spec.By != migration.Evacuation || f.rec.State.Target != "" ||
-		g.host == nil || !g.host.drains {
+	if c.core.Compatible || f.rec.State.Target != "" || g.host == nil {
+		return nil
+	}
+	drained := f.rec.Spec.By == migration.Evacuation && g.host.drains
+	if !drained && !c.planned(f) {
 		return nil
 	}
 	all := c.cache.company(g)
 	vms := make([]*placement.VM, 0, len(all))
 	for _, o := range all {
-		if o.host != g.host || o.heads() != g.host.name() || c.keeps(o) != nil {
+		switch {
+		case o.host != g.host || o.heads() != g.host.name():
+			return nil
+		case drained && c.keeps(o) != nil:
+			return nil
+		case !drained && c.cache.applied.moves(o.rec.VM.ID, g.host.name(), f.rec.Spec.Target) == nil:
 			return nil
 		}
 		if vm := c.cache.placed(o); o == g {
@@ -122,6 +132,13 @@ func (c *Controller) together(f *migrationEntry) *placement.VM {
 		return &vm
 	}
 	return nil
+}
+
+// planned reports whether a migration was requested for a move of the plan that is carried out.
+func (c *Controller) planned(f *migrationEntry) bool {
+	s := &f.rec.Spec
+	return s.By == migration.User && s.Target != "" && s.Force == placement.No &&
+		c.cache.applied.moves(s.VM, f.vm.rec.Host, s.Target) != nil
 }
 
 // asMember returns a VM as evacuation sees it: one of a group that leaves together is as large as all of
@@ -150,7 +167,7 @@ func (c *Controller) keeps(g *vmEntry) []placement.Reason {
 // drained host.
 func (c *Controller) whyTogether(f *migrationEntry) (why []placement.Reason) {
 	g := f.vm
-	if c.core.Compatible || g.host == nil || !g.host.drains {
+	if c.core.Compatible || g.host == nil || !g.host.drains && !c.planned(f) {
 		return nil
 	}
 	all := c.cache.company(g)
@@ -174,22 +191,47 @@ func (c *Controller) whyTogether(f *migrationEntry) (why []placement.Reason) {
 // saved returns the room that a VM holds where the others of its group are, or are going, until it
 // follows them.
 func (v *cache) saved(g *vmEntry) (reservedMove, bool) {
-	if v.forgiving || g.host == nil || !g.host.drains && g.rec.EvacuateFrom != g.rec.Host || !g.binds() || g.rec.Ended ||
-		g.heads() != g.rec.Host {
+	if v.forgiving || g.host == nil || !g.binds() || g.rec.Ended || g.heads() != g.rec.Host {
 		return reservedMove{}, false
 	}
-	at := hypervisor.HostName("")
+	m := reservedMove{ID: migration.ID(g.rec.VM.ID) + "#group", Target: v.othersGo(g), Saved: true}
+	switch {
+	case m.Target == "":
+		return reservedMove{}, false
+	case g.host.drains || g.rec.EvacuateFrom == g.rec.Host:
+		m.Owner = migration.Evacuation.String()
+	case v.applied.moves(g.rec.VM.ID, g.rec.Host, m.Target) != nil:
+		m.Owner = migration.User.String()
+	default:
+		return reservedMove{}, false
+	}
+	return m, true
+}
+
+// othersGo returns the one host where others of a VM's group are, or are on their way to, that is not the VM's
+// own; "" is that there is none, or that there are several.
+func (v *cache) othersGo(g *vmEntry) (at hypervisor.HostName) {
 	for _, o := range v.company(g) {
 		switch to := o.heads(); {
 		case to == g.rec.Host || to == at:
 		case at != "":
-			return reservedMove{}, false // they are apart
+			return ""
 		default:
 			at = to
 		}
 	}
-	return reservedMove{ID: migration.ID(g.rec.VM.ID) + "#group", Target: at, Saved: true,
-		Owner: migration.Evacuation.String()}, at != ""
+	return at
+}
+
+// follows reports whether a VM is to be on one host with others that are on a host already, or whose migration
+// there has been handed over.
+func (v *cache) follows(g *vmEntry, to hypervisor.HostName) bool {
+	return !v.forgiving && slices.ContainsFunc(v.company(g), func(o *vmEntry) bool {
+		return o != g && (o.rec.Host == to || slices.ContainsFunc(o.migrations, func(f *migrationEntry) bool {
+			s := &f.rec.State
+			return s.Target == to && s.Phase.HandedOver() && !s.Phase.Final()
+		}))
+	})
 }
 
 // reunite marks the VMs on a host whose group has begun to leave it when its drain is withdrawn: they
@@ -201,7 +243,7 @@ func (c *Controller) reunite(ctx context.Context, s *hostEntry, now time.Time) e
 		return nil
 	}
 	for _, g := range slices.Clone(s.vms) {
-		if g.rec.EvacuateFrom != "" || !c.follows(g, s) {
+		if g.rec.EvacuateFrom != "" || !c.tears(g, s) {
 			continue
 		}
 		next := draft(&c.nextVM, g.rec)
@@ -218,39 +260,47 @@ func (c *Controller) reunite(ctx context.Context, s *hostEntry, now time.Time) e
 	return nil
 }
 
-// follows reports whether a withdrawn drain has torn a VM from its group: it waits to leave with
-// the others, or one of them is on its way out at this moment.
-func (c *Controller) follows(g *vmEntry, s *hostEntry) bool {
-	if c.keeps(g) != nil || begun(g, s) {
+// tears reports whether a withdrawn drain has torn a VM from its group: others have left its host, or are on
+// their way out at this moment, and the VM, or another that is still there, waits to leave after them.
+func (c *Controller) tears(g *vmEntry, s *hostEntry) bool {
+	if !g.binds() || c.keeps(g) != nil || leaving(g, s, begun) {
 		return false
 	}
-	gone, waits := false, unbegun(g)
+	gone, waits := false, leaving(g, s, unbegun)
 	for _, o := range c.cache.company(g) {
 		switch {
 		case o == g:
-		case o.rec.Host != s.name():
+		case o.rec.Host != s.name() || drained(o, s) && o.heads() != s.name(): // or its record does not say so yet
 			gone = true
-		case begun(o, s):
+			waits = waits || drained(o, s)
+		case leaving(o, s, begun):
 			gone, waits = true, true
+		case leaving(o, s, unbegun):
+			waits = true
 		}
 	}
 	return gone && waits
 }
 
-// begun reports whether a drain's migration of a VM off a host has been handed over and has not
-// ended, and unbegun whether one has not been handed over.
-func begun(g *vmEntry, s *hostEntry) bool {
+// leaving reports whether a drain's migration of a VM off a host is as it says.
+func leaving(g *vmEntry, s *hostEntry, is func(*store.Migration) bool) bool {
 	return g.rec.Host == s.name() && slices.ContainsFunc(g.migrations, func(f *migrationEntry) bool {
-		p := f.rec.State.Phase
-		return f.rec.Spec.By == migration.Evacuation && p.HandedOver() && !p.Final()
+		return f.rec.Spec.By == migration.Evacuation && !f.rec.State.Phase.Final() && is(f.rec)
 	})
 }
 
-func unbegun(g *vmEntry) bool {
-	return slices.ContainsFunc(g.migrations, func(f *migrationEntry) bool {
-		return f.rec.Spec.By == migration.Evacuation && !f.rec.State.Phase.HandedOver() &&
-			!f.rec.State.Phase.Final() && !f.rec.Cancel
-	})
+// begun reports whether a migration has been handed over, and unbegun whether it waits for that.
+func begun(m *store.Migration) bool { return m.State.Phase.HandedOver() }
+
+func unbegun(m *store.Migration) bool { return !m.State.Phase.HandedOver() && !m.Cancel }
+
+// drained reports whether a drain of a host was the last that moved a VM.
+func drained(g *vmEntry, s *hostEntry) bool {
+	if len(g.migrations) == 0 {
+		return false
+	}
+	m := g.migrations[len(g.migrations)-1].rec
+	return m.Spec.By == migration.Evacuation && m.State.Phase == migration.Succeeded && m.State.Source == s.name()
 }
 
 // apart does something while a VM holds nothing but what it has: its reservations, which would be in

@@ -108,6 +108,10 @@ vms:
 		w.At(time.Second, sim.Drain{Host: "n0"})
 		after := time.Duration(rapid.IntRange(0, 12_000).Draw(t, "withdrawn after"))
 		w.At(time.Second+after*time.Millisecond, sim.Undrain{Host: "n0"})
+		if rapid.Bool().Draw(t, "the controller dies") {
+			writings := rapid.IntRange(0, 40).Draw(t, "after writings")
+			w.At(time.Second, sim.CrashController{For: time.Minute, After: &writings})
+		}
 		w.Run(s.Until)
 		at := map[hypervisor.HostName]bool{}
 		for i := range members {

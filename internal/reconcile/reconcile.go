@@ -232,9 +232,15 @@ type one struct {
 	gone   int // that of one whose record is deleted: hosts may remember it, and would do nothing for another
 }
 
+// whole reports whether a host has all of the VM, alive: it executes there, or it is paused.
+func (c *one) whole(host hypervisor.HostName) bool {
+	s := c.says[host].State
+	return s.Executes() || s == hypervisor.Paused
+}
+
 // leftovers are what migrations have left of the VM on other hosts than the one where it runs.
 func (c *one) leftovers(runs hypervisor.HostName, now time.Time) (all []*store.Migration) {
-	if s := c.says[runs].State; !s.Executes() && s != hypervisor.Paused {
+	if !c.whole(runs) {
 		return nil // what stands elsewhere may be all that there is of it
 	}
 	for _, host := range slices.Sorted(maps.Keys(c.says)) {
@@ -254,7 +260,7 @@ func (c *one) rests(v *Finding, now time.Time) (all []*store.Rebuild) {
 		return nil
 	}
 	boots := is.Boots
-	if s := c.says[is.Host].State; s.Executes() || s == hypervisor.Paused {
+	if c.whole(is.Host) {
 		boots-- // it has
 	}
 	leave := func(host hypervisor.HostName, proof hypervisor.Proof, by string) {
@@ -334,7 +340,7 @@ func (c *one) verdict() Finding {
 	var runs, stands []hypervisor.HostName
 	for _, host := range slices.Sorted(maps.Keys(c.says)) {
 		switch s := c.says[host].State; {
-		case s.Executes() || s == hypervisor.Paused:
+		case c.whole(host):
 			runs = append(runs, host)
 		case s.HoldsState() || s == hypervisor.Receiving:
 			stands = append(stands, host)
@@ -394,7 +400,7 @@ func (c *one) write(v *Finding) {
 			newest = l.record
 		}
 	}
-	s, runs := c.stored, c.says[v.Is].State.Executes()
+	s, runs := c.stored, c.whole(v.Is)
 	has, numbered := c.says[v.Is], c.numbered()
 	if s != nil && newest.Version <= s.Version && s.Host == v.Is && s.Moves >= moves && s.ActiveMigration == "" &&
 		s.Numbered >= numbered && !has.Overrules(s) {

@@ -100,6 +100,21 @@ func TestWhatMigrationsHaveLeftIsRemoved(t *testing.T) {
 	}
 }
 
+// A VM that is stopped, and still there, has not ended: its agent shuts it down, paused or not.
+func TestAPausedVMThatIsToBeOffHasNotEnded(t *testing.T) {
+	for state, ended := range map[hypervisor.DomainState]bool{hypervisor.Running: false, hypervisor.Paused: false,
+		hypervisor.Shutoff: true} {
+		has := vm("n2", 2)
+		has.Stopped = true
+		r := reconcile.Plan(reconcile.Input{VMs: []*store.VM{vm("n1", 1)}, Hosts: []*store.Host{
+			{Host: hypervisor.Host{Name: "n1"}, Account: &store.Account{}},
+			{Host: hypervisor.Host{Name: "n2"}, Account: &store.Account{VMs: []store.Holding{in(has, state)}}}}})
+		if next := reconcile.Next(&r.Findings[0]); next == nil || next.Host != "n2" || next.Ended != ended {
+			t.Errorf("%s: its record becomes %+v", state, next)
+		}
+	}
+}
+
 // The store has a migration that had not ended when the backup was made; its record is deleted. The host to
 // which it has brought the VM remembers it, and would do nothing for another one of that name.
 func TestTheNameOfADeletedMigrationIsNotGivenAgain(t *testing.T) {

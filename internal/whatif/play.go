@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -156,9 +157,12 @@ type operator struct {
 	world *sim.World
 	until time.Duration
 	left  int // VMs on the hosts
-	open  int // moves of the wave that have not ended
-	last  map[hypervisor.VMID]*store.Migration
-	run   *Run
+	open  int // moves of the wave that have not ended, but for those of groups
+	// applied is the plan that moves the groups of the wave, of so many; "" is none.
+	applied string
+	plans   int
+	last    map[hypervisor.VMID]*store.Migration
+	run     *Run
 
 	emptied map[hypervisor.HostName]bool // the hosts that are to be empty
 }
@@ -189,11 +193,8 @@ func (o *operator) follow() {
 // whether all of them have come about.
 func (o *operator) carryOut(wave plan.Wave) bool {
 	for range attempts {
-		o.open = len(wave)
-		for i, m := range wave { // one after another: the first shall be the oldest
-			o.world.At(workqueue.Later(o.world.Now(), time.Duration(i)*time.Millisecond), o.ask(m))
-		}
-		for o.open > 0 {
+		o.ask(wave)
+		for o.open > 0 || o.applies() {
 			rests := o.world.Run(workqueue.Later(o.world.Now(), time.Second)) != sim.TimeIsUp
 			if rests || o.world.Now() >= o.until {
 				return false
@@ -207,6 +208,41 @@ func (o *operator) carryOut(wave plan.Wave) bool {
 		}
 	}
 	return len(wave) == 0
+}
+
+// ask asks for the moves of a wave, one after another: the first shall be the oldest. VMs that leave with
+// others are moved by a plan, as the controller carries it out: all of them have room before the first leaves.
+func (o *operator) ask(wave plan.Wave) {
+	o.open, o.applied = 0, ""
+	var groups []store.PlannedMove
+	for i, m := range wave {
+		if o.grouped(m.VM) {
+			groups = append(groups, store.PlannedMove{VM: m.VM, Source: m.Source, Target: m.Target})
+			continue
+		}
+		o.open++
+		o.world.At(workqueue.Later(o.world.Now(), time.Duration(i)*time.Millisecond), o.request(m))
+	}
+	if len(groups) > 0 {
+		o.plans++
+		o.applied = strconv.Itoa(o.plans)
+		o.world.At(o.world.Now(), sim.Apply{Plan: store.Plan{Name: o.applied, Strict: true, Moves: groups}})
+	}
+}
+
+// grouped reports whether a VM is moved with others, by a plan. The play of a single move is not carried out:
+// it shows how long the move takes.
+func (o *operator) grouped(vm hypervisor.VMID) bool {
+	return !o.play.once && !o.play.Stops.restarts(vm) && o.play.Stops.together(vm)
+}
+
+// applies reports whether the plan of the wave's groups has not ended.
+func (o *operator) applies() bool {
+	if o.applied == "" {
+		return false
+	}
+	p := o.world.Plan(o.applied)
+	return p == nil || p.Ended.IsZero()
 }
 
 // drain takes back what the plan has asked for and leaves the rest to the controller.
@@ -250,7 +286,9 @@ func (o *operator) watch(at time.Duration, before, after *store.Migration) {
 			if stood, known := o.world.Downtime(vm, after.Spec.ID); known {
 				p.Downtime = max(p.Downtime, stood)
 			}
-			o.open--
+			if !o.grouped(vm) {
+				o.open--
+			}
 			p.Busy += at - cmp.Or(p.Began, at)
 		}
 	}

@@ -25,10 +25,8 @@ func drawFleet(t *rapid.T) string {
 	b.WriteString("groups: {g: {policy: anti-affinity}, one: {policy: affinity}}\nhosts:\n")
 	hosts := rapid.IntRange(3, 4).Draw(t, "hosts")
 	for i := range hosts {
-		// No host is filled to its last byte: a group's moves are forced, and a forced move is refused unless
-		// memory is left after it, as by Nova. The planner does not know that yet.
-		fmt.Fprintf(&b, "- {name: n%d, memory: %dMiB, cpus: 32, rack: r%d, disk: 64GiB}\n", i,
-			rapid.IntRange(8, 14).Draw(t, "memory")<<10+512, i%2)
+		fmt.Fprintf(&b, "- {name: n%d, memory: %dGiB, cpus: 32, rack: r%d, disk: 64GiB}\n", i,
+			rapid.IntRange(8, 14).Draw(t, "memory"), i%2)
 	}
 	b.WriteString("vms:\n")
 	for i := range rapid.IntRange(1, 6).Draw(t, "VMs") {

@@ -23,7 +23,7 @@ type Stops struct {
 	// their hosts.
 	Restart map[hypervisor.VMID]bool
 	Off     map[hypervisor.VMID]hypervisor.HostName
-	// Together are those that leave with others: a request for the first alone tears the group apart.
+	// Together are those that leave with others: the first alone must not be moved.
 	Together map[hypervisor.VMID]bool
 }
 
@@ -51,6 +51,8 @@ func StopsOf(d *plan.DrainedFleet, s *config.Scenario, waves []plan.Wave, terms 
 }
 
 func (s *Stops) restarts(vm hypervisor.VMID) bool { return s != nil && s.Restart[vm] }
+
+func (s *Stops) together(vm hypervisor.VMID) bool { return s != nil && s.Together[vm] }
 
 // Restarted lists the VMs that are restarted, by ID.
 func (s *Stops) Restarted() []hypervisor.VMID {
@@ -105,11 +107,11 @@ func (o *operator) shutDown() {
 	}
 }
 
-// ask returns the event with which the operator asks for a move.
-func (o *operator) ask(m plan.Move) sim.Event {
-	if s := o.play.Stops; !s.restarts(m.VM) {
+// request returns the event with which the operator asks for a move.
+func (o *operator) request(m plan.Move) sim.Event {
+	if !o.play.Stops.restarts(m.VM) {
 		ask := sim.Migrate{VM: m.VM, Target: m.Target}
-		if s != nil && s.Together[m.VM] {
+		if o.play.Stops.together(m.VM) { // it is played alone: see grouped
 			ask.Force = placement.Yes
 		}
 		return ask
