@@ -145,9 +145,6 @@ func (a *Agent) pull(ctx context.Context) error {
 	}
 	if changes.Reset {
 		a.moves.Keep(changes.Records)
-		for _, m := range a.moves.Sorted() {
-			m.local = nil
-		}
 		a.home.Clear()
 		clear(a.rebuilds)
 		a.own, a.resync = nil, time.Time{} // everything is looked at

@@ -113,7 +113,7 @@ func (l *migrationCache) Drop(id migration.ID) {
 	first.other = m.other
 }
 
-// Keep forgets all migrations that are not among some records.
+// Keep forgets all migrations that are not among some records, and what this host holds of the others.
 func (l *migrationCache) Keep(records []store.Record) {
 	if len(l.byID) == 0 {
 		return
@@ -123,7 +123,7 @@ func (l *migrationCache) Keep(records []store.Record) {
 		kept[r.Key()] = true
 	}
 	for id, m := range l.byID {
-		if !kept[m.Key()] {
+		if m.local = nil; !kept[m.Key()] {
 			l.Drop(id)
 		}
 	}
@@ -165,7 +165,7 @@ func (l *migrationCache) Sorted() []*cachedMigration {
 }
 
 // Memory returns what convergence remembers of a transfer that is known, ahead of what is
-// stored, to be changed in place until it has [List.Ended]: at first a copy of what is stored,
+// stored, to be changed in place until it has [migrationCache.Ended]: at first a copy of what is stored,
 // if anything is.
 func (l *migrationCache) Memory(id migration.ID) *convergence.State {
 	m := l.byID[id]

@@ -200,9 +200,6 @@ const gone = `+document.querySelector("#drain-n1")?.dataset.done`
 // TestThePageFollowsADrain in a real browser: real daemons, real guests. It changes without being
 // loaded again, and goes on by itself after the controller was killed and started again.
 func TestThePageFollowsADrain(t *testing.T) {
-	if testutil.Raced {
-		testutil.Sample(t, raced)
-	}
 	testutil.Sample(t, unraced)
 	b := newBed(t)
 	// Slow enough for what moves to be seen.

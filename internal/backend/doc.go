@@ -9,7 +9,7 @@
 //
 // What it must remember when its process dies is in a [Journal]: a [Domain] for each VM and a
 // [Job] for each migration, of which each backend's own records are an extension. A change of a VM
-// holds its turn, which a [Table] gives. What is due is a pure function of a record and of a look,
+// holds its turn, which a [Node] gives. What is due is a pure function of a record and of a look,
 // and is the backend's own: QEMU's states are not libvirt's.
 //
 // An error inside a backend has a kind ([Errorf], [KindOf]); the rim completes it with the

@@ -135,14 +135,16 @@ func (s *suite) defaultTier() []stage {
 	}
 }
 
+// kubevirtModule is the folder of the module that has the libraries of Kubernetes.
+const kubevirtModule = "kubevirt"
+
 // kubevirt checks the nested module: go vet and go test of the root do not see it.
 func (s *suite) kubevirt(ctx context.Context) (bool, error) {
-	const dir = "kubevirt"
-	fine, err := runs("go", "-C", dir, "vet", "./...")(ctx)
+	fine, err := runs("go", "-C", kubevirtModule, "vet", "./...")(ctx)
 	if err != nil {
 		return false, err
 	}
-	all, err := packages(ctx, dir, s.tags)
+	all, err := packages(ctx, kubevirtModule, s.tags)
 	if err != nil {
 		return false, err
 	}
@@ -156,10 +158,10 @@ func (s *suite) longTier() []stage {
 		{name: "long tests", run: s.longTests, aside: true},
 		{name: "the programs of a cluster with KubeVirt", run: func(ctx context.Context) (bool, error) {
 			// The first build takes minutes, on a busy machine more than a test may take.
-			return s.testIn(ctx, "kubevirt", "long", "-timeout=0", "-run=^TestBuild$", "./internal/apiserver")
+			return s.kubevirtLong(ctx, "-timeout=0", "-run=^TestBuild$", "./internal/apiserver")
 		}},
 		{name: "the module kubevirt, long", run: func(ctx context.Context) (bool, error) {
-			return s.testIn(ctx, "kubevirt", "long", "./...")
+			return s.kubevirtLong(ctx, "./...")
 		}},
 		{name: "what imports goroutines, -race", run: s.raceAgain},
 		{name: "fuzz targets", run: s.fuzzTargets},

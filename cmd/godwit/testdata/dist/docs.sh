@@ -3,11 +3,7 @@
 # order, in a real systemd: docs.sh DIST DOCS.
 set -euo pipefail
 mount -t proc proc /proc # nspawn looks there for its child, by its number in this namespace
-over=$(mktemp -d)
-mount -t tmpfs tmpfs "$over"
-mkdir "$over/upper" "$over/work" "$over/root"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$over/upper,workdir=$over/work" "$over/root"
-root=$over/root
+. "$(dirname "$0")/root.sh"
 rm -f "$root"/etc/systemd/system/*.wants/*
 mkdir "$root/root/dist"
 cp "$1"/*.deb "$1"/SHA256SUMS "$root/root/dist/"

@@ -4,18 +4,12 @@
 # namespaces of its own, which take everything down with it.
 set -euo pipefail
 if [ "${4:-}" != inside ]; then
-	over=$(mktemp -d)
-	mount -t tmpfs tmpfs "$over"
-	mkdir "$over/upper" "$over/work" "$over/root"
-	mount -t overlay overlay -o "lowerdir=/,upperdir=$over/upper,workdir=$over/work" "$over/root"
-	mount -t proc proc "$over/root/proc"
-	mount --rbind /dev "$over/root/dev"
-	mount -t tmpfs tmpfs "$over/root/run"
-	mount -t tmpfs tmpfs "$over/root/tmp"
-	cp "$0" "$over/root/tmp/install.sh"
-	cp "$1" "$over/root/tmp/godwit.deb"
-	cp "$2" "$over/root/tmp/guest.rom"
-	exec chroot "$over/root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+	. "$(dirname "$0")/root.sh"
+	furnish
+	cp "$0" "$root/tmp/install.sh"
+	cp "$1" "$root/tmp/godwit.deb"
+	cp "$2" "$root/tmp/guest.rom"
+	exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
 		/bin/bash /tmp/install.sh godwit.deb guest.rom "$3" inside
 fi
 cd /tmp

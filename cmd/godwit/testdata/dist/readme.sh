@@ -4,18 +4,12 @@
 # down with it.
 set -euo pipefail
 if [ "${2:-}" != inside ]; then
-	over=$(mktemp -d)
-	mount -t tmpfs tmpfs "$over"
-	mkdir "$over/upper" "$over/work" "$over/root"
-	mount -t overlay overlay -o "lowerdir=/,upperdir=$over/upper,workdir=$over/work" "$over/root"
-	mount -t proc proc "$over/root/proc"
-	mount --rbind /dev "$over/root/dev"
-	mount -t tmpfs tmpfs "$over/root/run"
-	mount -t tmpfs tmpfs "$over/root/tmp"
-	cp "$0" "$over/root/tmp/readme.sh"
-	cp "$1" "$over/root/tmp/godwit.deb"
-	sed -n '/^godwit controller /,/^```$/{/^```/d;s/ --watch$//;p}' "$2" >"$over/root/tmp/commands"
-	exec chroot "$over/root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+	. "$(dirname "$0")/root.sh"
+	furnish
+	cp "$0" "$root/tmp/readme.sh"
+	cp "$1" "$root/tmp/godwit.deb"
+	sed -n '/^godwit controller /,/^```$/{/^```/d;s/ --watch$//;p}' "$2" >"$root/tmp/commands"
+	exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
 		/usr/bin/unshare --net /bin/bash /tmp/readme.sh godwit.deb inside
 fi
 cd /tmp

@@ -4,11 +4,7 @@
 # however those end.
 set -euo pipefail
 mount -t proc proc /proc # nspawn looks there for its child, by its number in this namespace
-over=$(mktemp -d)
-mount -t tmpfs tmpfs "$over"
-mkdir "$over/upper" "$over/work" "$over/root"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$over/upper,workdir=$over/work" "$over/root"
-root=$over/root
+. "$(dirname "$0")/root.sh"
 rm -f "$root"/etc/systemd/system/*.wants/* # no service of the machine itself
 cp "$1" "$root/root/godwit.deb"
 cp "$2" "$root/root/guest.rom"
