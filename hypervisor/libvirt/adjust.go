@@ -13,7 +13,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/backend"
 )
 
-// adjust changes a job that this host sends. The caller holds the domain's turn.
+// adjust changes a job that this host sends. The caller holds the domain's lock.
 func adjust(ctx context.Context, of *domain, id hypervisor.JobID,
 	a hypervisor.Adjustment) error {
 	d := move{of}

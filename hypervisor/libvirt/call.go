@@ -60,8 +60,8 @@ func (d *domain) answer() libvirtCall {
 	return c.state()
 }
 
-// Begin asks libvirt to migrate. The caller holds the turn; what comes of it is due
-// when the call has returned.
+// Begin asks libvirt to migrate. The caller holds the domain's lock; the worker
+// acts on the result when the call has returned.
 func (d *domain) Begin(ctx context.Context, ask func(*conn.Connect, *libvirt.Domain) error) error {
 	c := &call{}
 	d.mu.Lock()
@@ -77,7 +77,7 @@ func (d *domain) Begin(ctx context.Context, ask func(*conn.Connect, *libvirt.Dom
 		return ask(conn, dom)
 	}, func(err error) {
 		c.finish(err)
-		d.Kick()
+		d.Trigger()
 	})
 	if err != nil {
 		c.finish(err)

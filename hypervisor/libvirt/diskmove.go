@@ -300,7 +300,7 @@ func (d *domain) dropMove() error {
 	return rec.Move.Drop(d.claim(rec.Move))
 }
 
-// moveDisk does what is due of a disk that moves. The caller holds the turn.
+// moveDisk performs a step of the move of a disk. The caller holds the domain's lock.
 func (d *domain) moveDisk(ctx context.Context, step nextStep, f found) error {
 	m := *f.Moving()
 	switch step {
@@ -416,7 +416,7 @@ func (d guest) chooseDisk(ctx context.Context, f found, vm hypervisor.VM) (found
 		if m == nil {
 			return f, nil
 		}
-		step := dueOfMove(m, f.Sight.domainLook)
+		step := dueDiskMove(m, f.Sight.domainLook)
 		if step == stepRest {
 			break
 		}

@@ -3,7 +3,7 @@
 //
 //	Host ── one connection ── libvirtd ── QEMUs     they outlive us
 //	  │ journal: what libvirt does not keep         Config.Dir, private
-//	  │ settle:  look → what is due → do it         one goroutine for each VM that moves
+//	  │ settle:  look → next step → do it           one goroutine for each VM that moves
 //	  └ transfer: libvirtd ── peer to peer ── libvirtd of the target
 //
 // A [Host] is a [hypervisor.Hypervisor]. Its process may die at any instruction: no VM

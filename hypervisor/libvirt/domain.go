@@ -17,7 +17,7 @@ import (
 
 // A domain is a VM on this host, or the place for one.
 type domain struct {
-	backend.Seat
+	backend.DomainLock
 	Node *node
 	ID   hypervisor.VMID
 	Name string // in libvirt
@@ -48,7 +48,7 @@ func (d *domain) Record() *domainRecord {
 	return d.rec
 }
 
-// Put changes what is kept of the domain. The caller holds the turn.
+// Put changes what is kept of the domain. The caller holds the domain's lock.
 func (d *domain) Put(durable bool, change func(*domainRecord)) error {
 	next := domainRecord{Domain: backend.Domain{VM: hypervisor.VM{ID: d.ID}}, Name: d.Name}
 	if old := d.Record(); old != nil {
@@ -65,14 +65,14 @@ func (d *domain) Put(durable bool, change func(*domainRecord)) error {
 }
 
 // PutJob changes what is kept of the job that the domain names. The caller holds the
-// turn.
+// domain's lock.
 func (d *domain) PutJob(durable bool, change func(*jobRecord)) error {
 	next := *d.Job()
 	change(&next)
 	return d.Node.PutJob(&next, durable)
 }
 
-// Remove forgets the domain. The caller holds the turn.
+// Remove forgets the domain. The caller holds the domain's lock.
 func (d *domain) Remove() error {
 	if err := d.dropMove(); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (d *domain) Do(ctx context.Context, act func(*libvirt.Domain) error) error 
 }
 
 // hear keeps what an event tells that cannot be asked for later, and reports whether that is
-// all: then nothing is due, and no look is needed.
+// all: then no look is needed.
 func (d *domain) hear(e conn.Event) (all bool) {
 	switch e.What {
 	case conn.Rebooted:

@@ -109,7 +109,7 @@ func (n *node) Sweep(ctx context.Context) {
 
 func (n *node) sweep(ctx context.Context) {
 	for _, name := range n.overdue() {
-		_, release, err := n.Hold(ctx, domxml.IDOf(n.Namespace, name))
+		_, release, err := n.Lock(ctx, domxml.IDOf(n.Namespace, name))
 		if err != nil {
 			continue
 		}

@@ -69,7 +69,7 @@ func open(ctx context.Context, config Config) (*Host, error) {
 	}
 	n.Running.Add(1)
 	go n.Sweep(n.Life)
-	n.Wake()
+	n.TriggerAll()
 	return h, nil
 }
 
@@ -150,7 +150,7 @@ func (h *Host) Close() error {
 // Host answers capacity and abilities.
 func (h *Host) Host(ctx context.Context) (hypervisor.Host, error) {
 	n := h.node
-	if err := n.Awaited(ctx, "Host", ""); err != nil {
+	if err := n.CheckContext(ctx, "Host", ""); err != nil {
 		return hypervisor.Host{}, err
 	}
 	return hypervisor.Host{Name: n.Name, Memory: n.Memory, CPUs: n.CPUs, Link: h.link,
@@ -160,7 +160,7 @@ func (h *Host) Host(ctx context.Context) (hypervisor.Host, error) {
 // Domains lists what the host knows, ordered by VM: all domains of its libvirtd,
 // of any client, and VMs that are expected or have left something behind.
 func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
-	if err := h.node.Awaited(ctx, "Domains", ""); err != nil {
+	if err := h.node.CheckContext(ctx, "Domains", ""); err != nil {
 		return nil, err
 	}
 	list, err := h.node.Domains(ctx)
@@ -170,7 +170,7 @@ func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 // Domain answers one VM. It answers Transient when libvirtd does not answer.
 func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domain, error) {
 	none := hypervisor.Domain{VM: hypervisor.VM{ID: vm}}
-	if err := h.node.Awaited(ctx, "Domain", vm); err != nil {
+	if err := h.node.CheckContext(ctx, "Domain", vm); err != nil {
 		return none, err
 	}
 	d, err := h.node.Spot(vm)
@@ -208,7 +208,7 @@ func (h *Host) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
 
 // Progress answers how the job goes.
 func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.Progress, error) {
-	if err := h.node.Awaited(ctx, "Progress", ""); err != nil {
+	if err := h.node.CheckContext(ctx, "Progress", ""); err != nil {
 		return hypervisor.Progress{}, err
 	}
 	p, err := jobProgress(ctx, h.node, job)
@@ -231,7 +231,7 @@ func (h *Host) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command)
 	})
 }
 
-// change does something that changes a VM, when it is our turn.
+// change changes a VM under its domain's lock.
 func (h *Host) change(ctx context.Context, op string, vm hypervisor.VMID,
 	act func(*domain) error) error {
 	defer h.node.Changed(vm)

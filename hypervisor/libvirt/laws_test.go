@@ -202,7 +202,7 @@ func TestLaws(t *testing.T) {
 }
 
 // TestNothingIsKept: of a domain of which nothing is kept, what libvirt says is said,
-// and nothing is due.
+// and there is no next step.
 func TestNothingIsKept(t *testing.T) {
 	everyLook(nil, func(l libvirt.Look) {
 		if due := libvirt.Due(nil, nil, l, now); due != libvirt.Rest {

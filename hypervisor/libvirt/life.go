@@ -1,6 +1,6 @@
 package libvirt
 
-// This file says what a domain is, and what is due next, from what the journal
+// This file says what a domain is, and what its next step is, from what the journal
 // knows of it and what was seen of it in libvirt.
 //
 //	journal + look ──► stateOf, statusOf, due ──► act ──► look …
@@ -241,12 +241,12 @@ func modeOf(j *jobRecord, l domainLook) hypervisor.Mode {
 	return hypervisor.PreCopy
 }
 
-// A Step is something that is due.
+// A nextStep is what the worker of a domain has to do next.
 type nextStep uint8
 
 // The steps.
 const (
-	// stepRest: nothing is due.
+	// stepRest: there is nothing to do.
 	stepRest nextStep = iota
 	// stepBury: the domain has ended: note how.
 	stepBury
@@ -310,17 +310,17 @@ func (s nextStep) String() string {
 	return steps[s]
 }
 
-// due says what the backend has to do of its own accord.
+// due returns the next step that the backend takes without a command.
 func due(d *domainRecord, j *jobRecord, l domainLook, now time.Time) nextStep {
-	step := dueOfVM(d, j, l, now)
+	step := dueVM(d, j, l, now)
 	if step == stepRest && d != nil && d.Move != nil && !j.Sends() && !j.Receives() {
-		return dueOfMove(d.Move, l)
+		return dueDiskMove(d.Move, l)
 	}
 	return step
 }
 
-// dueOfVM is what is due of the VM itself.
-func dueOfVM(d *domainRecord, j *jobRecord, l domainLook, now time.Time) nextStep {
+// dueVM returns the next step of the VM itself.
+func dueVM(d *domainRecord, j *jobRecord, l domainLook, now time.Time) nextStep {
 	switch {
 	case d == nil:
 		return stepRest

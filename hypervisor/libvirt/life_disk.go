@@ -2,7 +2,7 @@ package libvirt
 
 import "github.com/godwit-vm/godwit/internal/backend"
 
-// This file says what is due of a disk that goes to another image of its host.
+// This file is the steps of a disk that moves to another image of its host.
 
 // A diskCopy is what libvirt shows of the copy of a disk that moves.
 type diskCopy uint8
@@ -23,14 +23,14 @@ const (
 	copyGone
 )
 
-// dueOfMove says what is due of a disk that moves. What the domain has libvirt shows; of one that rests
-// only the journal knows. The image From holds the disk until MoveSwitching, and To from then on.
-func dueOfMove(m *backend.DiskMove, l domainLook) nextStep {
+// dueDiskMove returns the next step of a disk that moves. libvirt shows which image a running domain has;
+// which one a domain at rest has is only in the journal. The image From holds the disk until MoveSwitching, and To from then on.
+func dueDiskMove(m *backend.DiskMove, l domainLook) nextStep {
 	switch {
 	case m.Tidied, l.Run == runGone:
 		return stepRest
 	case l.Run.Rests():
-		return dueOfResting(m)
+		return dueDiskMoveAtRest(m)
 	case m.Phase == backend.MoveSwitched:
 		return stepTidyMove
 	case l.Copy == copyTaken: // also one that another client has let the guest go over to
@@ -40,12 +40,12 @@ func dueOfMove(m *backend.DiskMove, l domainLook) nextStep {
 	case m.Phase == backend.MoveMaking: // we died
 		return stepFailMove
 	}
-	return dueOfCopy(m.Phase, l.Copy)
+	return dueDiskCopy(m.Phase, l.Copy)
 }
 
-// dueOfResting: the copying has ended with the process, and to both images of a complete copy the same was
+// dueDiskMoveAtRest: the copying has ended with the process, and to both images of a complete copy the same was
 // written.
-func dueOfResting(m *backend.DiskMove) nextStep {
+func dueDiskMoveAtRest(m *backend.DiskMove) nextStep {
 	switch m.Phase {
 	case backend.MoveMaking, backend.MoveCopying:
 		return stepFailMove
@@ -57,8 +57,8 @@ func dueOfResting(m *backend.DiskMove) nextStep {
 	return stepTidyMove
 }
 
-// dueOfCopy is what is due while libvirt copies, or should.
-func dueOfCopy(p backend.MovePhase, c diskCopy) nextStep {
+// dueDiskCopy returns the next step while libvirt copies, or should.
+func dueDiskCopy(p backend.MovePhase, c diskCopy) nextStep {
 	switch {
 	case c == copyGone && p == backend.MoveSwitching: // it was unplugged after the switch
 		return stepNoteSwitched

@@ -4,7 +4,7 @@ package libvirt
 
 // This file does what may be asked of a VM on its host: start, stop, pause,
 // reboot, resize, snapshot, plug disks in and out. It waits for no guest: what takes
-// time is noted, and done when it is due.
+// time is noted, and done in later steps.
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 // A guest is a domain of which something is asked.
 type guest struct{ *domain }
 
-// command changes the life of one VM. The caller holds the domain's turn.
+// command changes the life of one VM. The caller holds the domain's lock.
 func command(ctx context.Context, of *domain, c hypervisor.Command) error {
 	d := guest{of}
 	f, err := d.Find(ctx)
@@ -37,7 +37,7 @@ func command(ctx context.Context, of *domain, c hypervisor.Command) error {
 	if m := f.Moving(); m.Active() && backend.ChangesDisks(c) {
 		return m.Conflict()
 	}
-	defer d.Kick()
+	defer d.Trigger()
 	return backend.Do(ctx, commands{d, move{of}}, f, f.State != hypervisor.Absent, c)
 }
 
@@ -96,7 +96,7 @@ func (d guest) Start(ctx context.Context, f found, vm hypervisor.VM) error {
 	}
 	if err != nil {
 		if backend.KindOf(err) == hypervisor.Unknown {
-			return err // it may have started: what libvirt shows is due
+			return err // it may have started: the worker looks at what libvirt shows
 		}
 		d.Node.Unreserve(d.ID)
 		if before == nil && f.State == hypervisor.Absent {

@@ -18,7 +18,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/domxml"
 )
 
-// migrate has libvirt begin to send a VM. The caller holds the domain's turn.
+// migrate has libvirt begin to send a VM. The caller holds the domain's lock.
 func migrate(ctx context.Context, of *domain, out hypervisor.Outgoing) error {
 	d := move{of}
 	t, err := d.wanted(out)

@@ -2,13 +2,13 @@
 
 package libvirt
 
-// This file is the VMs of one libvirtd: their records, whose turn it is to change
-// one, and a goroutine for each that does what is due.
+// This file is the VMs of one libvirtd: their records, their locks, and a worker for
+// each, a goroutine that performs its next steps.
 //
-//	look → what is due (life.go) → do it → look …
+//	look → next step (life.go) → do it → look …
 //
 // libvirt keeps the domains; the journal keeps what libvirt does not: jobs, and why
-// something was done. A change of a domain holds its turn. Readers do not: a
+// something was done. A change of a domain holds its lock. Readers do not: a
 // record is replaced and never changed. Dying at any instruction does no harm.
 
 import (
@@ -90,7 +90,7 @@ func (n *node) Open() error {
 }
 
 func (n *node) domain(id hypervisor.VMID, name string, rec *domainRecord) *domain {
-	return &domain{Seat: backend.NewSeat(), Node: n, ID: id, Name: name, rec: rec}
+	return &domain{DomainLock: backend.NewDomainLock(), Node: n, ID: id, Name: name, rec: rec}
 }
 
 // began returns when this process, or the libvirtd that it talks to, began.
@@ -128,13 +128,13 @@ func (n *node) Reborn() {
 		d.blind = true
 		d.mu.Unlock()
 	}
-	n.Wake()
+	n.TriggerAll()
 }
 
-// Wake has every domain of which something is kept look what is due.
-func (n *node) Wake() {
+// TriggerAll triggers the worker of every domain.
+func (n *node) TriggerAll() {
 	for _, d := range n.All() {
-		d.Kick()
+		d.Trigger()
 	}
 }
 
@@ -146,7 +146,7 @@ func (n *node) Hear(e conn.Event) {
 		if d.hear(e) {
 			return
 		}
-		d.Kick()
+		d.Trigger()
 	}
 	n.Changed(id)
 }

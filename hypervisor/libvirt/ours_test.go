@@ -61,11 +61,11 @@ func accepted(p plan) [2]host {
 // die forgets what is only in memory.
 func (h *host) die() { *h = host{mind: h.mind} }
 
-// A request is why a process of ours holds the turn of its domain.
+// A request is why a process of ours holds the lock of its domain.
 type request uint8
 
 const (
-	nothing request = iota // to do what is due
+	nothing request = iota // to perform the next steps
 	toCancel
 	toPauseGuest
 	toResume

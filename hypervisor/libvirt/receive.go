@@ -15,7 +15,7 @@ import (
 )
 
 // receive makes room for a VM and answers where its source finds it. libvirt makes
-// the domain itself when the source comes. The caller holds the domain's turn.
+// the domain itself when the source comes. The caller holds the domain's lock.
 func receive(ctx context.Context, of *domain, in hypervisor.Incoming,
 ) (hypervisor.Address, error) {
 	d := move{of}

@@ -185,8 +185,8 @@ var ours = []event{
 	}),
 }
 
-// busy reports whether a process of ours has something in hand, or whether something
-// is due when it looks.
+// busy reports whether a process of ours has something in hand, or whether its
+// worker has a next step.
 func (w *lifeWorld) busy(i int) bool {
 	h := &w.ours[i]
 	if !h.up || h.todo[0] != none {

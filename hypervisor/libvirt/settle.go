@@ -21,13 +21,13 @@ const (
 	again  = 500 * time.Millisecond
 )
 
-// Kick has what is due done soon.
-func (d *domain) Kick() {
-	d.Seat.Kick()
-	d.Node.Start(d.ID, d, d.run)
+// Trigger makes the domain's worker look again, and starts it unless it runs.
+func (d *domain) Trigger() {
+	d.DomainLock.Trigger()
+	d.Node.StartWorker(d.ID, d, d.run)
 }
 
-// run does what is due until there is nothing to wait for.
+// run is the domain's worker, until there is nothing to wait for.
 func (d *domain) run() {
 	n := d.Node
 	timer := time.NewTimer(0)
@@ -35,7 +35,7 @@ func (d *domain) run() {
 	for {
 		select {
 		case <-n.Life.Done():
-		case <-d.Kicked():
+		case <-d.Triggered():
 		case <-timer.C:
 		}
 		wait := time.Duration(0)
@@ -44,20 +44,20 @@ func (d *domain) run() {
 			wait = d.settle(ctx)
 			cancel()
 		}
-		if wait == 0 && n.Retire(d.ID, d) {
+		if wait == 0 && n.EndWorker(d.ID, d) {
 			return
 		}
 		timer.Reset(max(wait, time.Millisecond))
 	}
 }
 
-// settle does everything that is due, and returns when to look again unless
+// settle performs all next steps, and returns when to look again unless
 // something happens before; 0 is never.
 func (d *domain) settle(ctx context.Context) time.Duration {
 	if left := d.switching(); left > 0 {
 		return left
 	}
-	_, release, err := d.Node.Hold(ctx, d.ID)
+	_, release, err := d.Node.Lock(ctx, d.ID)
 	if err != nil {
 		return again
 	}
@@ -65,7 +65,7 @@ func (d *domain) settle(ctx context.Context) time.Duration {
 	return d.Settle(ctx)
 }
 
-// Settle is settle for who holds the turn.
+// Settle is settle for a caller that holds the domain's lock.
 func (d *domain) Settle(ctx context.Context) time.Duration {
 	last := stepRest
 	for {
@@ -88,7 +88,7 @@ func (d *domain) Settle(ctx context.Context) time.Duration {
 	}
 }
 
-// wait returns when something may be due that no event tells of; 0 is never.
+// wait returns how long until there may be a next step that no event announces; 0 is never.
 func (d *domain) wait(ctx context.Context, f found) time.Duration {
 	rec, job, now := d.Record(), f.Job, time.Now()
 	if rec == nil {
@@ -133,7 +133,7 @@ func (d *domain) wait(ctx context.Context, f found) time.Duration {
 	return wait
 }
 
-// do performs one step. The caller holds the turn.
+// do performs one step. The caller holds the domain's lock.
 func (d *domain) do(ctx context.Context, step nextStep, f found) error {
 	switch step {
 	case stepBury:

@@ -8,7 +8,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 )
 
-// settle does what is due, as packages node and transfer do it, until nothing is.
+// settle performs steps, as node.go and transfer.go do, until none is left.
 // Libvirt does nothing meanwhile but what it is told. Loops says that it never ends.
 func (s situation) settle() (after situation, loops bool) {
 	done := s.steps()

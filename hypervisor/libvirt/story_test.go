@@ -13,8 +13,8 @@ import (
 //
 //	see     a line is a look: libvirt's word, then "sends", "aborted", "stood",
 //	        "moving", "early", "rebooted", "transient", "call=Word" or "mark=job". The answer is
-//	        what the domain is, how its job stands, and what is due.
-//	settle  a line is a look; what is due is done until nothing is. What was done
+//	        what the domain is, how its job stands, and its next step.
+//	settle  a line is a look; steps are done until none is left. What was done
 //	        stays noted.
 //
 // A word of a note is one of [situation.flags], "!word" for its opposite, "role=word",
@@ -50,7 +50,7 @@ func (s situation) tell() string {
 	return fmt.Sprintf("%-12v %-20s → %v", s.state(), job, s.due())
 }
 
-// tellSteps does what is due, and tells each step.
+// tellSteps performs all next steps, and tells each.
 func (s situation) tellSteps(b *strings.Builder) situation {
 	for _, done := range s.steps()[1:] {
 		s = done.situation

@@ -7,7 +7,7 @@ package libvirt
 //	target   Receive → libvirt receives → the guest runs        Discard bars the door
 //	source   Migrate → libvirt sends    → shut off (migrated)   Release undefines
 //
-// Everything is done by who holds the domain's turn, and follows from the journal
+// All of it is done under the domain's lock, and follows from the journal
 // and from what libvirt shows, so that dying in between does no harm.
 
 import (
@@ -33,7 +33,7 @@ type connect = libvirt.Connect
 // A move is a domain that takes part in a migration.
 type move struct{ *domain }
 
-// move does a step of a migration that is due. The caller holds the domain's turn.
+// move performs a step of a migration. The caller holds the domain's lock.
 func (d *domain) move(ctx context.Context, step nextStep, s observation) error {
 	return move{d}.step(ctx, step, s)
 }

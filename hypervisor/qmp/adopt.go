@@ -31,10 +31,10 @@ func (n *node) Adopt(ctx context.Context) error {
 	}
 	bad := make([]error, len(records))
 	var adoptions sync.WaitGroup
-	turns := make(chan struct{}, adoptsAtOnce)
+	slots := make(chan struct{}, adoptsAtOnce)
 	for i, rec := range records {
-		turns <- struct{}{}
-		adoptions.Go(func() { bad[i] = n.adopt(ctx, rec, found[rec.VM.ID]); <-turns })
+		slots <- struct{}{}
+		adoptions.Go(func() { bad[i] = n.adopt(ctx, rec, found[rec.VM.ID]); <-slots })
 	}
 	adoptions.Wait()
 	return errors.Join(bad...)
@@ -65,7 +65,7 @@ func (n *node) processes(records []*domainRecord) (map[hypervisor.VMID][]qemu.Fo
 
 // adopt goes on with one domain, and with what claims to run it.
 func (n *node) adopt(ctx context.Context, rec *domainRecord, found []qemu.Found) error {
-	d, release, err := n.Hold(ctx, rec.VM.ID)
+	d, release, err := n.Lock(ctx, rec.VM.ID)
 	if err != nil {
 		return err
 	}

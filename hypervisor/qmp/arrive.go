@@ -21,7 +21,7 @@ import (
 
 // receive opens a target. It answers Conflict for a VM that the host runs or
 // keeps and for a job that it was told to discard, NoRoom when the VM does not
-// fit, Invalid when QEMU does not take it. The caller holds the domain's turn.
+// fit, Invalid when QEMU does not take it. The caller holds the domain's lock.
 func receive(ctx context.Context, of *domain, in hypervisor.Incoming,
 ) (hypervisor.Address, error) {
 	d := move{of}
@@ -107,7 +107,7 @@ func digest(vm hypervisor.VM) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// hear answers what a source says about a job. The caller holds the domain's turn.
+// hear answers what a source says about a job. The caller holds the domain's lock.
 func hear(ctx context.Context, of *domain, m *message) (handoverAnswer, error) {
 	var none handoverAnswer
 	d := move{of}
@@ -136,7 +136,7 @@ func hear(ctx context.Context, of *domain, m *message) (handoverAnswer, error) {
 	return none, qemu.Refuse(hypervisor.Unsupported, "message %q is not known here", m.Say)
 }
 
-// hearStopped notes that the source has stopped for good, and does what is due
+// hearStopped notes that the source has stopped for good, and performs the next steps
 // then.
 func (d move) hearStopped(ctx context.Context, m *message) error {
 	job, vm := d.Node.Job(m.Job), d.Process()
@@ -163,7 +163,7 @@ func (d move) hearStopped(ctx context.Context, m *message) error {
 	case j.Stage == stageListening && !j.Hold && (j.Cold || d.Seen().Complete()):
 		return qemu.Refuse(hypervisor.Transient, "that the VM is here could not be noted")
 	}
-	d.Kick() // look again when it is due
+	d.Trigger() // its deadline may have changed
 	return nil
 }
 

@@ -58,7 +58,7 @@ func (d move) copyCold(ctx context.Context, to string, limit hypervisor.Bandwidt
 	if err != nil {
 		return errors.Join(err, d.giveUp(ctx, vm, hypervisor.JobFailed))
 	}
-	d.Kick()
+	d.Trigger()
 	return nil
 }
 

@@ -19,7 +19,7 @@ import (
 
 // migrate begins to send a VM. It answers Transient when the target's host cannot
 // be reached, and Conflict for a VM that cannot be sent now. One that is Shutoff
-// moves cold. The caller holds the domain's turn.
+// moves cold. The caller holds the domain's lock.
 func migrate(ctx context.Context, of *domain, out hypervisor.Outgoing) error {
 	d := move{of}
 	h := d.Node
@@ -123,7 +123,7 @@ func (d move) migrateLive(ctx context.Context, out hypervisor.Outgoing, vm *qemu
 		err = d.transfer(ctx, vm, answer.URI, false)
 	}
 	if err == nil || qemu.Classify(err) == hypervisor.Unknown {
-		d.Kick()
+		d.Trigger()
 		return err
 	}
 	return errors.Join(err, d.giveUp(ctx, vm, hypervisor.JobFailed))
@@ -404,7 +404,7 @@ func (d move) tell(ctx context.Context, conn *peerConn, m *message,
 // told notes what has become of the announcement, and reports whether no other is
 // needed.
 func (d move) told(ctx context.Context, err error, late bool) (final bool) {
-	_, release, held := d.Node.Hold(ctx, d.ID)
+	_, release, held := d.Node.Lock(ctx, d.ID)
 	if held != nil {
 		return true
 	}
@@ -426,7 +426,7 @@ func (d move) told(ctx context.Context, err error, late bool) (final bool) {
 		if err == nil && rec.Unresolved {
 			err = d.Put(true, func(r *domainRecord) { r.Unresolved = false })
 		}
-		d.Kick()
+		d.Trigger()
 		return err == nil
 	case (refused || late) && !rec.Unresolved:
 		_ = d.PutJob(true, func(j *jobRecord) { j.Last.Error = qemu.Text(err) }) // for people

@@ -137,7 +137,7 @@ func (d *domain) dropMove() error {
 	return rec.Move.Drop(d.claim(rec.Move))
 }
 
-// moveOn does what is due of a disk that moves. The caller holds the turn.
+// moveOn performs a step of the move of a disk. The caller holds the domain's lock.
 func (d *domain) moveOn(ctx context.Context, vm *qemu.Instance, step nextStep, j qemu.Job) error {
 	m := *d.Record().Move
 	switch step {

@@ -5,7 +5,7 @@
 //
 //	Host ── one process per VM ── QEMU        they outlive us
 //	  │ journal: what must be remembered      DIR, private
-//	  │ settle:  look → what is due → do it   one goroutine per VM
+//	  │ settle:  look → next step → do it     one goroutine per VM
 //	  └ handover: source and target agree     one listener per host
 //
 // A [Host] is a [hypervisor.Hypervisor]. Its process may die at any instruction,

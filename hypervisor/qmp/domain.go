@@ -2,12 +2,12 @@
 
 package qmp
 
-// This file is a VM on its host: its record, its QEMU, whose turn it is to
-// change it, and one goroutine that does what is due.
+// This file is a VM on its host: its record, its QEMU, its lock, and its
+// worker, one goroutine that performs its next steps.
 //
-//	look → what is due (life.go) → do it → look …
+//	look → next step (life.go) → do it → look …
 //
-// A change of a domain holds its turn. Readers do not: a record is replaced and
+// A change of a domain holds its lock. Readers do not: a record is replaced and
 // never changed. Dying at any instruction does no harm: Adopt goes on from the
 // journal and from what QEMU says.
 
@@ -25,12 +25,13 @@ import (
 
 // A domain is a VM on this host, or the place for one.
 type domain struct {
-	backend.Seat
+	backend.DomainLock
 	Node *node
 	ID   hypervisor.VMID
 
-	// Of who holds the turn: the connection to the target's host, if it is open,
-	// and what ends telling it that the guest has stopped, while we do.
+	// The lock guards these: the connection to the target's host, if it is open,
+	// and the function that cancels the announcement to it that the guest has
+	// stopped, while that goes on.
 
 	Link       *peerConn
 	Announcing context.CancelFunc
@@ -79,14 +80,14 @@ func (d *domain) Present() (*domainRecord, *jobRecord, *qemu.Instance) {
 	return rec, d.Node.Job(rec.Job), vm
 }
 
-// Put keeps a changed copy of the record. The caller holds the turn.
+// Put keeps a changed copy of the record. The caller holds the domain's lock.
 func (d *domain) Put(durable bool, change func(*domainRecord)) error {
 	rec := *d.Record()
 	change(&rec)
 	return d.Set(&rec, durable)
 }
 
-// Set keeps another record. The caller holds the turn.
+// Set keeps another record. The caller holds the domain's lock.
 func (d *domain) Set(rec *domainRecord, durable bool) error {
 	if err := d.Node.Journal.Put(rec, durable); err != nil {
 		return qemu.Refuse(hypervisor.Transient, "write the journal: %v", err)
@@ -103,7 +104,7 @@ func (d *domain) Define(vm hypervisor.VM) error {
 	return d.Put(true, func(r *domainRecord) { r.VM = vm })
 }
 
-// PutJob keeps a changed copy of the domain's job. The caller holds the turn.
+// PutJob keeps a changed copy of the domain's job. The caller holds the domain's lock.
 func (d *domain) PutJob(durable bool, change func(*jobRecord)) error {
 	job := *d.Node.Job(d.Record().Job)
 	change(&job)
@@ -162,7 +163,7 @@ func (d *domain) Look(ctx context.Context) (look, qemu.Migration, error) {
 	case d.vm != vm: // it is another's by now
 	case err != nil && d.silent.IsZero() && caller.Err() == nil:
 		d.silent = time.Now()
-		d.Kick() // Settle does not leave it at that
+		d.Trigger() // Settle does not leave it at that
 	case err == nil:
 		d.silent, l.SwitchOver = time.Time{}, d.crossing
 		if begun > d.latest { // none that began later has ended before
@@ -347,7 +348,7 @@ func (f found) Conflict() error {
 
 // Find looks at the domain. One whose process has just ended is buried first, and one that
 // could not be is tried again. With an error it answers what was seen last. The caller holds
-// the turn.
+// the domain's lock.
 func (d *domain) Find(ctx context.Context) (found, error) {
 	var f found
 	var err error
@@ -382,7 +383,7 @@ func (d *domain) Find(ctx context.Context) (found, error) {
 
 // Undo puts back the record that there was before something that failed as a
 // whole; nil is none. What cannot be noted is undone once more when we begin anew.
-// The caller holds the turn.
+// The caller holds the domain's lock.
 func (d *domain) Undo(before *domainRecord) error {
 	d.Node.Unreserve(d.ID)
 	err := error(nil)

@@ -21,7 +21,7 @@ type ending struct {
 
 // Expect listens for the end of the transfer that is about to begin, as its source
 // or its target. Events of earlier transfers have come before and are not heard.
-// The caller holds the turn.
+// The caller holds the domain's lock.
 func (d *domain) Expect(in *qemu.Instance, as backend.Role) {
 	events := in.Client.Subscribe()
 	_, job, _ := d.Present()
@@ -93,7 +93,7 @@ func (d *domain) crosses(events *qemu.Subscription, to switchOver) {
 	defer d.mu.Unlock()
 	if d.expected == events && d.crossing == switchOverAwaited {
 		d.crossing = to
-		d.Kick()
+		d.Trigger()
 	}
 }
 
@@ -106,7 +106,7 @@ func migrationStatus(e qemu.Event) qemu.MigrationStatus {
 	return data.Status
 }
 
-// complete notes that the expected transfer is complete, and wakes who acts on it.
+// complete notes that the expected transfer is complete, and triggers the domain's worker.
 func (d *domain) complete(events *qemu.Subscription, as backend.Role, stood time.Duration) {
 	l := look{Alive: true, Migration: qemu.Completed, Run: qemu.PostMigrate}
 	if as == backend.Target {
@@ -119,12 +119,12 @@ func (d *domain) complete(events *qemu.Subscription, as backend.Role, stood time
 		d.seen, d.latest = l, d.looks
 	}
 	d.mu.Unlock()
-	d.Kick()
+	d.Trigger()
 }
 
 // Unexpect forgets what was told of the end of a transfer, and what will be: the guest is about
 // to be let run, and what was seen of it is no longer so, or it was another transfer. The caller
-// holds the turn.
+// holds the domain's lock.
 func (d *domain) Unexpect() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -62,13 +62,13 @@ const (
 )
 
 var (
-	Due          = due
-	DueInSilence = dueInSilence
-	Mode         = modeOf
-	NewConn      = newConn
-	Open         = openJournal
-	Serve        = serve
-	State        = stateOf
-	Status       = statusOf
-	Told         = told
+	Due           = due
+	DueUnanswered = dueUnanswered
+	Mode          = modeOf
+	NewConn       = newConn
+	Open          = openJournal
+	Serve         = serve
+	State         = stateOf
+	Status        = statusOf
+	Told          = told
 )

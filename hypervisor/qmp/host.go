@@ -112,7 +112,7 @@ func (c *Config) node(f qemu.Features, j *journal) *node {
 	n.Name, n.Memory, n.CPUs, n.Changed = c.Name, c.Memory, c.CPUs, c.Changed
 	n.Kind, n.Jobs = qemu.Classify, j
 	n.New = func(vm hypervisor.VMID) (*domain, error) {
-		return &domain{Seat: backend.NewSeat(), Node: n, ID: vm}, nil
+		return &domain{DomainLock: backend.NewDomainLock(), Node: n, ID: vm}, nil
 	}
 	return n
 }
@@ -165,7 +165,7 @@ func (h *Host) Close() error {
 // Host answers capacity and abilities.
 func (h *Host) Host(ctx context.Context) (hypervisor.Host, error) {
 	n := h.node
-	if err := n.Awaited(ctx, "Host", ""); err != nil {
+	if err := n.CheckContext(ctx, "Host", ""); err != nil {
 		return hypervisor.Host{}, err
 	}
 	return hypervisor.Host{Name: n.Name, Memory: n.Memory, CPUs: n.CPUs, Link: h.link,
@@ -178,7 +178,7 @@ const looksAtOnce = 64
 // Domains lists what the host knows, ordered by VM. Of a QEMU that does not answer
 // it tells what was seen last.
 func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
-	if err := h.node.Awaited(ctx, "Domains", ""); err != nil {
+	if err := h.node.CheckContext(ctx, "Domains", ""); err != nil {
 		return nil, err
 	}
 	known := h.node.All()
@@ -203,7 +203,7 @@ func (h *Host) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 // QEMU of this host runs the VM and the directory says nothing of it.
 func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domain, error) {
 	none := hypervisor.Domain{VM: hypervisor.VM{ID: vm}}
-	if err := h.node.Awaited(ctx, "Domain", vm); err != nil {
+	if err := h.node.CheckContext(ctx, "Domain", vm); err != nil {
 		return none, err
 	}
 	for {
@@ -244,7 +244,7 @@ func (h *Host) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
 // Progress answers how the job goes. The source's downtime ends when the target
 // holds the complete state, the target's when the guest runs there.
 func (h *Host) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.Progress, error) {
-	if err := h.node.Awaited(ctx, "Progress", ""); err != nil {
+	if err := h.node.CheckContext(ctx, "Progress", ""); err != nil {
 		return hypervisor.Progress{}, err
 	}
 	p, err := progressOf(ctx, h.node, job)
@@ -307,7 +307,7 @@ func (h *Host) hear(m *message) handoverAnswer {
 	ctx, cancel := context.WithTimeout(h.node.Life, h.node.Timeout)
 	defer cancel()
 	var answer handoverAnswer
-	d, release, err := h.node.Hold(ctx, m.VM)
+	d, release, err := h.node.Lock(ctx, m.VM)
 	if err == nil {
 		answer, err = hear(ctx, d, m)
 		release()

@@ -11,11 +11,11 @@ import (
 // now is the only moment there is.
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// A request is why a process of ours holds the turn of its domain.
+// A request is why a process of ours holds the lock of its domain.
 type request uint8
 
 const (
-	nothing request = iota // to do what is due
+	nothing request = iota // to perform the next steps
 	toCancel
 	toStartPostCopy
 	toPauseGuest
@@ -93,7 +93,7 @@ func (h *host) plan(effects ...effect) {
 	copy(h.todo[:], effects)
 }
 
-// step does the next effect of what the process has in hand, or looks what is due.
+// step does the next effect of what the process has in hand, or looks for a next step.
 func (w *world) step(h *host) {
 	if h.todo[0] == none {
 		h.asked = nothing
@@ -283,7 +283,7 @@ func (w *world) decide(h *host) {
 	h.plan(w.obey(h, l)...)
 }
 
-// perform plans a step that is due, as packages domain and transfer do it.
+// perform plans a next step, as domain.go and transfer.go do.
 func (w *world) perform(h *host, s qmp.NextStep) {
 	switch s {
 	case qmp.Bury:

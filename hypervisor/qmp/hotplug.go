@@ -52,7 +52,7 @@ func (d guest) hotplug(ctx context.Context, p found, vm hypervisor.VM) error {
 }
 
 // hotplugged notes what a QEMU has of what its VM was to become by a resize, if there was one. The
-// caller holds the turn.
+// caller holds the domain's lock.
 func (d *domain) hotplugged(ctx context.Context, vm *qemu.Instance) error {
 	rec := d.Record()
 	if rec == nil || rec.Hotplug == nil || vm == nil {

@@ -1,6 +1,6 @@
 package qmp
 
-// This file says what a domain is, and what is due next, from what the journal
+// This file says what a domain is, and what its next step is, from what the journal
 // knows of it and what was seen of its QEMU.
 //
 //	journal + look ──► stateOf, statusOf, due ──► act ──► look …
@@ -195,7 +195,7 @@ func runs(d *domainRecord, l look) hypervisor.DomainState {
 	return hypervisor.Paused
 }
 
-// told is what is said of the job to who asks: its status, but for an end that is not noted
+// told is the status of the job that Progress answers: its status, but for an end that is not noted
 // yet. Of a source that is about to send QEMU tells how its migration before has ended.
 func told(d *domainRecord, j *jobRecord, l look) hypervisor.JobStatus {
 	s := statusOf(d, j, l)
@@ -325,12 +325,12 @@ func modeOf(j *jobRecord, l look) hypervisor.Mode {
 	return hypervisor.PreCopy
 }
 
-// A Step is something that is due.
+// A nextStep is what the worker of a domain has to do next.
 type nextStep uint8
 
 // The steps.
 const (
-	// stepRest: nothing is due.
+	// stepRest: there is nothing to do.
 	stepRest nextStep = iota
 	// stepBury: the process has ended. Note what is left.
 	stepBury
@@ -394,8 +394,8 @@ func (s nextStep) String() string {
 	return "invalid"
 }
 
-// due says what is to be done next with a domain that has a process, or had one.
-// Job is the one it names, or nil.
+// due returns the next step of a domain that has a process, or had one. j is the job that its record
+// names, or nil.
 func due(d *domainRecord, j *jobRecord, l look, now time.Time) nextStep {
 	switch {
 	case !l.Alive:
@@ -417,11 +417,11 @@ func due(d *domainRecord, j *jobRecord, l look, now time.Time) nextStep {
 		(l.Run == qemu.PostMigrate || l.Run == qemu.Paused && !j.Parked.IsZero()):
 		return stepRun // and again
 	}
-	return dueInLife(d, l, now)
+	return dueVM(d, l, now)
 }
 
-// dueInLife is what is due of the guest's own life.
-func dueInLife(d *domainRecord, l look, now time.Time) nextStep {
+// dueVM returns the next step of the VM itself, apart from migrations.
+func dueVM(d *domainRecord, l look, now time.Time) nextStep {
 	switch {
 	case d.Doing == hypervisor.Rebooting && l.Run == qemu.PreLaunch:
 		return stepRun // it was reset, however late that was
@@ -437,13 +437,13 @@ func dueInLife(d *domainRecord, l look, now time.Time) nextStep {
 		return stepRun // if it runs, we died, or did not hear it, before that was noted
 	}
 	if d.Move != nil && l.Heard() {
-		return dueOfMove(d.Move, l.Copy)
+		return dueDiskMove(d.Move, l.Copy)
 	}
 	return stepRest
 }
 
-// dueOfMove is what is due of a disk that goes to another image.
-func dueOfMove(m *backend.DiskMove, j qemu.Job) nextStep {
+// dueDiskMove returns the next step of a disk that moves to another image.
+func dueDiskMove(m *backend.DiskMove, j qemu.Job) nextStep {
 	failed, ready, ended := mirrors([]qemu.Job{j})
 	switch m.Phase {
 	case backend.MoveMaking: // we died

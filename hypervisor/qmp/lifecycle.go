@@ -4,7 +4,7 @@ package qmp
 
 // This file does what may be asked of a VM on its host: start, stop, pause,
 // reboot, resize, snapshot, plug disks in and out. It waits for no guest: what takes
-// time is noted, and done when it is due.
+// time is noted, and done in later steps.
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // A guest is a domain of which something is asked.
 type guest struct{ *domain }
 
-// command changes the life of one VM. The caller holds the domain's turn.
+// command changes the life of one VM. The caller holds the domain's lock.
 func command(ctx context.Context, of *domain, c hypervisor.Command) error {
 	d := guest{of}
 	p, err := d.Find(ctx)
@@ -34,7 +34,7 @@ func command(ctx context.Context, of *domain, c hypervisor.Command) error {
 	if m := d.Record(); m != nil && backend.ChangesDisks(c) && m.Move.Active() {
 		return m.Move.Conflict()
 	}
-	defer d.Kick()
+	defer d.Trigger()
 	return backend.Do(ctx, commands{d, move{of}}, p, p.Rec != nil, c)
 }
 

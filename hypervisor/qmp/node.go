@@ -29,8 +29,8 @@ type node struct {
 	Boot      string // names the present start of the machine
 }
 
-// Close lets go of every QEMU and of every target's host, when nothing of ours runs any
-// more and no turn is held. No turn is given afterwards.
+// Close waits until every goroutine of the host has ended and every domain is unlocked, and then
+// closes the connections to every QEMU and to every target's host.
 func (n *node) Close() {
 	n.Node.Close()
 	for _, d := range n.All() {

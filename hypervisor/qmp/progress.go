@@ -104,7 +104,7 @@ func mirrored(p *hypervisor.Progress, job *jobRecord, ms []qemu.Job) {
 	}
 }
 
-// adjust changes a job that this host sends. The caller holds the domain's turn.
+// adjust changes a job that this host sends. The caller holds the domain's lock.
 func adjust(ctx context.Context, of *domain, id hypervisor.JobID,
 	a hypervisor.Adjustment) error {
 	d := move{of}
@@ -168,7 +168,7 @@ func (d move) cancel(ctx context.Context, p found, status hypervisor.JobStatus) 
 }
 
 // cancelCopies ends a job whose disks are being copied. QEMU takes a moment to end
-// a copy; until it has, GiveUp is due.
+// a copy; until it has, stepGiveUp is next.
 func (d move) cancelCopies(ctx context.Context, vm *qemu.Instance) error {
 	if err := d.PutJob(false, func(j *jobRecord) { j.Cancelled = true }); err != nil {
 		return err

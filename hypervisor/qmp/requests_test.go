@@ -159,7 +159,7 @@ var ours = []event{
 }
 
 // busy reports whether a process of ours has something in hand, or whether
-// something is due when it looks.
+// its worker has a next step.
 func (h *host) busy() bool {
 	looks := h.known && (h.alive || h.stage.Live() || h.ending || h.ran)
 	return h.up && (h.todo[0] != none || looks)

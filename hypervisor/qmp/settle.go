@@ -20,10 +20,10 @@ const (
 	again  = time.Second
 )
 
-// settle does everything that is due of a domain, and returns when to look again
+// settle performs all next steps of a domain, and returns when to look again
 // unless something happens before.
 func (d *domain) settle(ctx context.Context) time.Duration {
-	_, release, err := d.Node.Hold(ctx, d.ID)
+	_, release, err := d.Node.Lock(ctx, d.ID)
 	if err != nil {
 		return again
 	}
@@ -31,7 +31,7 @@ func (d *domain) settle(ctx context.Context) time.Duration {
 	return d.Settle(ctx)
 }
 
-// Settle is settle for who holds the turn.
+// Settle is settle for a caller that holds the domain's lock.
 func (d *domain) Settle(ctx context.Context) time.Duration {
 	for {
 		rec := d.Record()
@@ -63,11 +63,11 @@ func (d *domain) Settle(ctx context.Context) time.Duration {
 	}
 }
 
-// silence does what is due of a QEMU that does not answer.
+// silence performs the next step of a QEMU that does not answer.
 func (d *domain) silence(ctx context.Context) time.Duration {
 	rec, job, vm := d.Present()
-	if vm != nil && dueInSilence(rec, job, time.Now()) == stepQuit {
-		_ = d.do(ctx, stepQuit, look{}, qemu.Migration{}) // it stays due
+	if vm != nil && dueUnanswered(rec, job, time.Now()) == stepQuit {
+		_ = d.do(ctx, stepQuit, look{}, qemu.Migration{}) // it is tried again
 		return again
 	}
 	d.unblock(ctx)
@@ -100,7 +100,7 @@ func (d *domain) unblock(ctx context.Context) {
 	d.mu.Unlock()
 }
 
-// wait returns when something may be due that no event tells of.
+// wait returns how long until there may be a next step that no event announces.
 func (d *domain) wait(ctx context.Context, l look) time.Duration {
 	rec, job, vm := d.Present()
 	now := time.Now()
@@ -133,7 +133,7 @@ func (d *domain) wait(ctx context.Context, l look) time.Duration {
 	return max(wait, soon)
 }
 
-// do performs one step. The caller holds the turn.
+// do performs one step. The caller holds the domain's lock.
 func (d *domain) do(ctx context.Context, step nextStep, l look, m qemu.Migration) error {
 	_, _, vm := d.Present()
 	switch step {
@@ -172,7 +172,7 @@ func (d *domain) press(ctx context.Context, vm *qemu.Instance) error {
 // reset resets the machine, which was seen so, so that its guest boots anew.
 func (d *domain) reset(ctx context.Context, vm *qemu.Instance, l look) error {
 	if err := vm.SystemReset(ctx); err != nil || l.Run != qemu.Running {
-		return err // one that had shut down stands then, and Run is due
+		return err // one that had shut down stands then, and stepRun is next
 	}
 	return d.settled()
 }

@@ -16,7 +16,7 @@ import (
 //	see   a line is a look: QEMU's run state, then its migration's status if it is
 //	      looked at, then "disk=status" for the copy of each local disk; or "dead"; or
 //	      "silent" for a QEMU that has not answered since we began.
-//	      The answer is what the domain is, how its job stands, and what is due.
+//	      The answer is what the domain is, how its job stands, and its next step.
 //
 // A word of a note is one of [situation.flags], "!word" for its opposite, "doing=Word",
 // "role=word", "stage=word", "last=Word", "mode=Word" or "by=5s" from now.
@@ -43,7 +43,7 @@ func (s situation) tell() string {
 	}
 	due := s.due()
 	if s.l.Alive && !s.l.Heard() {
-		due = qmp.DueInSilence(s.d, s.j, now)
+		due = qmp.DueUnanswered(s.d, s.j, now)
 	}
 	return fmt.Sprintf("%-12v %-22s → %v", s.state(), job, due)
 }

@@ -8,7 +8,7 @@ package qmp
 //	target   Receive → Prepare heard → memory → Stopped heard → the guest runs
 //	source   Migrate → memory → the guest stands → Stopped said → Release
 //
-// Everything is done by who holds the domain's turn, and follows from the journal
+// All of it is done under the domain's lock, and follows from the journal
 // and from what QEMU says, so that dying in between does no harm.
 
 import (
@@ -21,7 +21,7 @@ import (
 // A move is a domain that takes part in a migration.
 type move struct{ *domain }
 
-// move does a step of a migration that is due. The caller holds the domain's turn.
+// move performs a step of a migration. The caller holds the domain's lock.
 func (d *domain) move(ctx context.Context, step nextStep, m qemu.Migration) error {
 	return move{d}.step(ctx, step, m)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
-// Attach makes a QEMU the domain's, and begins to do what is due of it. The caller
-// holds the turn.
+// Attach makes a QEMU the domain's, and starts the domain's worker. The caller
+// holds the domain's lock.
 func (d *domain) Attach(in *qemu.Instance) {
 	d.Unexpect() // it was told by the process before
 	d.mu.Lock()
@@ -21,8 +21,7 @@ func (d *domain) Attach(in *qemu.Instance) {
 	d.Node.Running.Go(func() { d.watch(in) })
 }
 
-// listen turns the events of a QEMU after which something may be due into a look
-// at it. A look at a QEMU that is about to hand over would only keep it waiting.
+// listen makes the worker look at a QEMU after an event that may bring a next step. A look at a QEMU that is about to hand over would only keep it waiting.
 func (d *domain) listen(in *qemu.Instance) {
 	ctx, cancel := context.WithCancel(d.Node.Life)
 	defer cancel()
@@ -34,12 +33,12 @@ func (d *domain) listen(in *qemu.Instance) {
 			return
 		}
 		if err != nil || d.matters(e) {
-			d.Kick()
+			d.Trigger()
 		}
 	}
 }
 
-// matters reports whether something may be due after an event.
+// matters reports whether an event may bring a next step.
 func (d *domain) matters(e qemu.Event) bool {
 	switch e.Name {
 	case "RESUME":
@@ -56,7 +55,7 @@ func (d *domain) matters(e qemu.Event) bool {
 	return true
 }
 
-// watch does what is due, until the process has ended and is buried.
+// watch is the domain's worker, until the process has ended and is buried.
 func (d *domain) watch(in *qemu.Instance) {
 	for {
 		over := in.Ended()
@@ -70,7 +69,7 @@ func (d *domain) watch(in *qemu.Instance) {
 		}
 		timer := time.NewTimer(wait)
 		select {
-		case <-d.Kicked():
+		case <-d.Triggered():
 		case <-ended:
 		case <-lost:
 			d.reconnect(in)

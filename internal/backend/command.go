@@ -7,8 +7,8 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// Commands are what may be asked of a VM on its host, which was found as F. They wait for no guest:
-// what takes time is noted, and done when it is due.
+// Commands are the commands to a VM on its host, which was found as F. They wait for no guest: a
+// command that takes time is noted in the VM's record, and its worker performs it step by step.
 type Commands[F any] interface {
 	Start(context.Context, F, hypervisor.VM) error
 	Stop(context.Context, F, time.Duration) error
@@ -35,7 +35,7 @@ type Commands[F any] interface {
 	Abandon(context.Context, F, hypervisor.Abandon) error
 }
 
-// Do gives a command to who performs it. A VM that is not there can be started, and its job be
+// Do calls the method of to that performs a command. A VM that is not there can be started, and its job be
 // discarded or released; it is forgotten already.
 func Do[F any](ctx context.Context, to Commands[F], f F, there bool, c hypervisor.Command) error {
 	switch c := c.(type) {

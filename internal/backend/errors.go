@@ -25,7 +25,7 @@ func KindOf(err error) hypervisor.Kind {
 // operation.
 func OpName(v any) string { return strings.TrimPrefix(fmt.Sprintf("%T", v), "hypervisor.") }
 
-// Bare returns what went wrong without kinds and without saying where: the rim tells
+// Bare returns what went wrong without kinds and without saying where: [Node.Explain] tells
 // both.
 func Bare(err error) error {
 	joined, ok := err.(interface{ Unwrap() []error })

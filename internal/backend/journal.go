@@ -200,7 +200,7 @@ func (j *Journal[D, J]) sweep(dir string) error {
 // Jobs reads what is kept of all jobs, and forgets those that ended long ago. The
 // error names every file that cannot be read, and what is wrong with it.
 func (j *Journal[D, J]) Jobs(now time.Time) ([]J, error) {
-	domains, _ := j.Domains() // who asks for them is told what is wrong
+	domains, _ := j.Domains() // errors are reported to the caller of Domains
 	named := map[hypervisor.JobID]bool{}
 	for _, d := range domains {
 		named[d.kept().Job] = true

@@ -11,65 +11,66 @@ import (
 	"github.com/godwit-vm/godwit/internal/durable"
 )
 
-// A Seat is whose turn it is to change a domain. A backend's domain embeds one.
-type Seat struct {
-	turn chan struct{} // held by who changes the domain
-	kick chan struct{} // wakes who does what is due
+// A DomainLock is the lock of one domain, and the trigger of its worker: the goroutine that performs
+// the domain's next steps. A backend's domain embeds one.
+type DomainLock struct {
+	lock    chan struct{} // holds a value while the domain is locked
+	trigger chan struct{} // holds a value until the worker looks again
 
 	// Node.mu guards these.
 
-	refs int  // who holds or awaits the turn
-	runs bool // a goroutine of Node.Start's
+	refs   int  // calls that hold the lock or wait for it
+	worker bool // Node.StartWorker has started one
 }
 
-// NewSeat returns the seat of a new domain.
-func NewSeat() Seat {
-	return Seat{turn: make(chan struct{}, 1), kick: make(chan struct{}, 1)}
+// NewDomainLock returns the lock of a new domain.
+func NewDomainLock() DomainLock {
+	return DomainLock{lock: make(chan struct{}, 1), trigger: make(chan struct{}, 1)}
 }
 
-// A domain has the methods of its seat.
-var _ interface{ seat() *Seat } = (*Seat)(nil)
+// A domain has the methods of its lock.
+var _ interface{ domainLock() *DomainLock } = (*DomainLock)(nil)
 
-func (s *Seat) seat() *Seat { return s }
+func (l *DomainLock) domainLock() *DomainLock { return l }
 
-// Kick wakes who does what is due of the domain.
-func (s *Seat) Kick() {
+// Trigger makes the domain's worker look again.
+func (l *DomainLock) Trigger() {
 	select {
-	case s.kick <- struct{}{}:
-	default: // it is awake
+	case l.trigger <- struct{}{}:
+	default: // it is triggered already
 	}
 }
 
-// Kicked receives when the domain was kicked.
-func (s *Seat) Kicked() <-chan struct{} { return s.kick }
+// Triggered receives after a call of Trigger.
+func (l *DomainLock) Triggered() <-chan struct{} { return l.trigger }
 
-// A Member is a backend's domain.
-type Member interface {
+// A Lockable is a backend's domain.
+type Lockable interface {
 	comparable
-	seat() *Seat
-	// Kept reports whether a record of it is kept. Node.mu is held when it is asked.
+	domainLock() *DomainLock
+	// Kept reports whether a record of it is kept. It is called with Node.mu held.
 	Kept() bool
-	// Kick has what is due of it done soon.
-	Kick()
+	// Trigger makes the domain's worker look again.
+	Trigger()
 }
 
 // A Node is what the domains D of one host share, and its jobs J.
-type Node[D Member, J JobRecord] struct {
+type Node[D Lockable, J JobRecord] struct {
 	Room
 	Name hypervisor.HostName
 	// Kind returns the kind of an error from below.
 	Kind func(error) hypervisor.Kind
-	// Changed is told that a VM or its job has changed.
+	// Changed is called after a VM or its job has changed.
 	Changed func(hypervisor.VMID)
-	// New makes the place for a VM. The error is that there can be none.
+	// New makes the domain of a VM. It fails if the VM's name is not valid here.
 	New func(hypervisor.VMID) (D, error)
 	// Jobs keeps jobs for the next process.
 	Jobs interface {
 		PutJob(j J, durable bool) error
 		RemoveJob(id hypervisor.JobID) error
 	}
-	Life    context.Context // ends when everything is to be let go
-	Running sync.WaitGroup  // what must have ended then
+	Life    context.Context // is cancelled when the host is closed
+	Running sync.WaitGroup  // the goroutines and the locks that Close waits for
 
 	mu      sync.Mutex
 	domains map[hypervisor.VMID]D
@@ -77,7 +78,7 @@ type Node[D Member, J JobRecord] struct {
 	closed  bool
 }
 
-// Fill puts in what an earlier process has left.
+// Fill puts in the domains and jobs of an earlier process.
 func (n *Node[D, J]) Fill(jobs []J, domains map[hypervisor.VMID]D) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -105,29 +106,29 @@ func (n *Node[D, J]) All() []D {
 	return slices.Collect(maps.Values(n.domains))
 }
 
-// Hold takes the turn to change a VM, and returns what gives it back.
-func (n *Node[D, J]) Hold(ctx context.Context, vm hypervisor.VMID) (D, func(), error) {
+// Lock locks the domain of a VM, and returns what unlocks it.
+func (n *Node[D, J]) Lock(ctx context.Context, vm hypervisor.VMID) (D, func(), error) {
 	var none D
-	d, err := n.enter(vm)
+	d, err := n.ref(vm)
 	if err != nil {
 		return none, nil, err
 	}
-	leave := func() { n.leave(vm, d); n.Running.Done() }
+	unref := func() { n.unref(vm, d); n.Running.Done() }
 	select {
-	case d.seat().turn <- struct{}{}:
-		return d, func() { <-d.seat().turn; leave() }, nil
+	case d.domainLock().lock <- struct{}{}:
+		return d, func() { <-d.domainLock().lock; unref() }, nil
 	case <-n.Life.Done():
-		leave()
+		unref()
 		return none, nil, Errorf(hypervisor.Transient, "the host is being closed")
 	case <-ctx.Done():
-		leave()
+		unref()
 		return none, nil, Errorf(hypervisor.Transient,
 			"wait for another operation on it: %w", ctx.Err())
 	}
 }
 
-// enter counts who is about to await a turn, who is waited for when the host is closed.
-func (n *Node[D, J]) enter(vm hypervisor.VMID) (D, error) {
+// ref counts a call that is about to wait for the lock. Close waits for it.
+func (n *Node[D, J]) ref(vm hypervisor.VMID) (D, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var none D
@@ -143,49 +144,50 @@ func (n *Node[D, J]) enter(vm hypervisor.VMID) (D, error) {
 		n.domains[vm] = d
 	}
 	n.Running.Add(1)
-	d.seat().refs++
+	d.domainLock().refs++
 	return d, nil
 }
 
-func (n *Node[D, J]) leave(vm hypervisor.VMID, d D) {
+// unref removes the domain after its last call, unless it has a worker or a record.
+func (n *Node[D, J]) unref(vm hypervisor.VMID, d D) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s := d.seat()
-	if s.refs--; s.refs == 0 && !s.runs && !d.Kept() {
+	l := d.domainLock()
+	if l.refs--; l.refs == 0 && !l.worker && !d.Kept() {
 		delete(n.domains, vm)
 	}
 }
 
-// Start runs what does what is due of a domain, unless it runs, or the host is closed, or has
+// StartWorker starts the worker of a domain, unless it has one, or the host is closed, or has
 // another domain of that VM.
-func (n *Node[D, J]) Start(vm hypervisor.VMID, d D, run func()) {
+func (n *Node[D, J]) StartWorker(vm hypervisor.VMID, d D, run func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s := d.seat()
-	if s.runs || n.closed || n.Life.Err() != nil || n.domains[vm] != d {
+	l := d.domainLock()
+	if l.worker || n.closed || n.Life.Err() != nil || n.domains[vm] != d {
 		return
 	}
-	s.runs = true
+	l.worker = true
 	n.Running.Go(run)
 }
 
-// Retire reports whether what Start runs may end: it is not wanted again.
-func (n *Node[D, J]) Retire(vm hypervisor.VMID, d D) bool {
+// EndWorker reports whether the worker of a domain may end: it was not triggered again.
+func (n *Node[D, J]) EndWorker(vm hypervisor.VMID, d D) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s := d.seat()
-	if len(s.kick) > 0 && n.Life.Err() == nil {
+	l := d.domainLock()
+	if len(l.trigger) > 0 && n.Life.Err() == nil {
 		return false
 	}
-	s.runs = false
-	if s.refs == 0 && !d.Kept() {
+	l.worker = false
+	if l.refs == 0 && !d.Kept() {
 		delete(n.domains, vm)
 	}
 	return true
 }
 
-// Close returns when nothing of ours runs any more and no turn is held. No turn
-// is given afterwards.
+// Close waits until every goroutine of the host has ended and every domain is unlocked. Lock fails
+// from then on.
 func (n *Node[D, J]) Close() {
 	n.mu.Lock()
 	n.closed = true
@@ -212,7 +214,7 @@ func (n *Node[D, J]) PutJob(j J, durable bool) error {
 	return nil
 }
 
-// ForgetJob removes a job that is not known elsewhere.
+// ForgetJob removes a job that no other host knows.
 func (n *Node[D, J]) ForgetJob(id hypervisor.JobID) error {
 	n.mu.Lock()
 	delete(n.jobs, id)
@@ -223,7 +225,7 @@ func (n *Node[D, J]) ForgetJob(id hypervisor.JobID) error {
 	return nil
 }
 
-// known returns a job's VM and what the host is in it. Of a job that is not known it is nothing.
+// known returns a job's VM and the host's role in it; "" and NoRole for a job that is not known.
 func (n *Node[D, J]) known(id hypervisor.JobID) (hypervisor.VMID, Role) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -235,19 +237,19 @@ func (n *Node[D, J]) known(id hypervisor.JobID) (hypervisor.VMID, Role) {
 	return vm, j.role()
 }
 
-// VMOf returns the VM of a job, for errors; "" is not known.
+// VMOf returns the VM of a job, for errors; "" if the job is not known.
 func (n *Node[D, J]) VMOf(id hypervisor.JobID) hypervisor.VMID {
 	vm, _ := n.known(id)
 	return vm
 }
 
-// Change does something that changes a VM, when it is our turn.
+// Change changes a VM under its domain's lock, and triggers its worker.
 func (n *Node[D, J]) Change(ctx context.Context, op string, vm hypervisor.VMID,
 	act func(D) error) error {
-	if err := n.Awaited(ctx, op, vm); err != nil {
+	if err := n.CheckContext(ctx, op, vm); err != nil {
 		return err
 	}
-	d, release, err := n.Hold(ctx, vm)
+	d, release, err := n.Lock(ctx, vm)
 	if err != nil {
 		return n.Explain(op, vm, err)
 	}
@@ -255,7 +257,7 @@ func (n *Node[D, J]) Change(ctx context.Context, op string, vm hypervisor.VMID,
 		err = act(d)
 	}
 	release()
-	d.Kick() // something may be due now
+	d.Trigger() // there may be a next step now
 	return n.Explain(op, vm, err)
 }
 
@@ -271,8 +273,8 @@ func (n *Node[D, J]) Adjust(ctx context.Context, id hypervisor.JobID, a hypervis
 	return n.Change(ctx, op, vm, act)
 }
 
-// Awaited refuses what its caller does not wait for any more.
-func (n *Node[D, J]) Awaited(ctx context.Context, op string, vm hypervisor.VMID) error {
+// CheckContext returns an error if the caller's context has ended.
+func (n *Node[D, J]) CheckContext(ctx context.Context, op string, vm hypervisor.VMID) error {
 	return n.Explain(op, vm, gone(ctx))
 }
 

@@ -15,13 +15,13 @@ import (
 	"github.com/godwit-vm/godwit/internal/durable"
 )
 
-// A member is a domain of which something may be kept.
-type member struct {
-	backend.Seat
+// A lockable is a domain that may have a record.
+type lockable struct {
+	backend.DomainLock
 	kept bool
 }
 
-func (m *member) Kept() bool { return m.kept }
+func (d *lockable) Kept() bool { return d.kept }
 
 // notes keeps jobs until it is full.
 type notes struct{ full bool }
@@ -35,29 +35,29 @@ func (n *notes) PutJob(*job, bool) error {
 
 func (n *notes) RemoveJob(hypervisor.JobID) error { return n.PutJob(nil, false) }
 
-func newNode(t *testing.T) (*backend.Node[*member, *job], *notes) {
+func newNode(t *testing.T) (*backend.Node[*lockable, *job], *notes) {
 	jobs := &notes{}
-	n := &backend.Node[*member, *job]{Name: "n1", Kind: backend.KindOf, Jobs: jobs,
-		New: func(vm hypervisor.VMID) (*member, error) {
+	n := &backend.Node[*lockable, *job]{Name: "n1", Kind: backend.KindOf, Jobs: jobs,
+		New: func(vm hypervisor.VMID) (*lockable, error) {
 			if vm == "" {
 				return nil, errors.New("no name")
 			}
-			return &member{Seat: backend.NewSeat()}, nil
+			return &lockable{DomainLock: backend.NewDomainLock()}, nil
 		}}
 	n.Life = t.Context()
 	n.Fill(nil, nil)
 	return n, jobs
 }
 
-// TestTurns: one at a time changes a VM, another VM does not wait, and a place of which nothing is
-// kept is given up.
-func TestTurns(t *testing.T) {
+// TestDomainLock: a domain is locked once at a time, another domain is not, and a domain without a
+// record is removed when it is unlocked.
+func TestDomainLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, _ := newNode(t)
 		ctx := t.Context()
-		d, release, err := n.Hold(ctx, "a")
+		d, release, err := n.Lock(ctx, "a")
 		must(t, err)
-		_, other, err := n.Hold(ctx, "b")
+		_, other, err := n.Lock(ctx, "b")
 		must(t, err)
 		other()
 		if n.Find("b") != nil || n.Find("a") != d || len(n.All()) != 1 {
@@ -65,12 +65,12 @@ func TestTurns(t *testing.T) {
 		}
 		brief, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		if _, _, err = n.Hold(brief, "a"); !errors.Is(err, hypervisor.Transient) {
-			t.Errorf("got %v, want that it is another's turn", err)
+		if _, _, err = n.Lock(brief, "a"); !errors.Is(err, hypervisor.Transient) {
+			t.Errorf("got %v, want that it is locked", err)
 		}
-		second := make(chan *member)
+		second := make(chan *lockable)
 		go func() {
-			d, release, err := n.Hold(ctx, "a")
+			d, release, err := n.Lock(ctx, "a")
 			if err == nil {
 				d.kept = true
 				release()
@@ -80,49 +80,49 @@ func TestTurns(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-second:
-			t.Fatal("two hold the turn")
+			t.Fatal("locked twice")
 		default:
 		}
 		release()
 		if <-second != d || n.Find("a") != d {
 			t.Error("another domain of the same VM")
 		}
-		if _, _, err = n.Hold(ctx, ""); !errors.Is(err, hypervisor.Invalid) {
+		if _, _, err = n.Lock(ctx, ""); !errors.Is(err, hypervisor.Invalid) {
 			t.Errorf("got %v, want that there can be none", err)
 		}
 	})
 }
 
-// TestClose: who holds a turn is waited for, and no turn is given afterwards.
+// TestClose: Close waits until every domain is unlocked, and Lock fails afterwards.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, _ := newNode(t)
 		var end context.CancelFunc
 		n.Life, end = context.WithCancel(t.Context())
-		d, release, err := n.Hold(t.Context(), "a")
+		d, release, err := n.Lock(t.Context(), "a")
 		must(t, err)
 		runs := 0
 		run := func() {
 			<-n.Life.Done()
-			if runs++; !n.Retire("a", d) {
-				t.Error("it is wanted, and its host is closed")
+			if runs++; !n.EndWorker("a", d) {
+				t.Error("its worker may not end, though its host is closed")
 			}
 		}
-		n.Start("a", &member{Seat: backend.NewSeat()}, run) // another one: it is gone already
-		n.Start("a", d, run)
-		n.Start("a", d, run) // it runs
-		d.Kick()
-		if n.Retire("a", d) {
-			t.Error("it is wanted, and may end")
+		n.StartWorker("a", &lockable{DomainLock: backend.NewDomainLock()}, run) // another one: it is gone already
+		n.StartWorker("a", d, run)
+		n.StartWorker("a", d, run) // it runs
+		d.Trigger()
+		if n.EndWorker("a", d) {
+			t.Error("its worker may end, though it was triggered")
 		}
 		end()
 		var closed sync.WaitGroup
 		closed.Go(n.Close)
 		synctest.Wait()
-		if _, _, err := n.Hold(t.Context(), "b"); !errors.Is(err, hypervisor.Transient) {
+		if _, _, err := n.Lock(t.Context(), "b"); !errors.Is(err, hypervisor.Transient) {
 			t.Errorf("got %v, want that the host was closed", err)
 		}
-		n.Start("a", d, run)
+		n.StartWorker("a", d, run)
 		release()
 		closed.Wait()
 		if runs != 1 {
@@ -146,7 +146,7 @@ func TestJobs(t *testing.T) {
 		t.Errorf("got %v, %q", n.Job("job"), n.VMOf("job"))
 	}
 	acted := false
-	act := func(*member) error { acted = true; return errors.New("it is not to be") }
+	act := func(*lockable) error { acted = true; return errors.New("it is not to be") }
 	err := n.Adjust(t.Context(), "other", hypervisor.Cancel{}, act)
 	if !errors.Is(err, hypervisor.NotFound) || acted {
 		t.Errorf("got %v, and it was done: %v", err, acted)
@@ -326,77 +326,77 @@ func TestEvidence(t *testing.T) {
 	must(t, backend.Given(hypervisor.Evidence{Proof: hypervisor.HostFenced}, "of it"))
 }
 
-// A clerk notes which command it was given.
-type clerk struct{ got string }
+// A recorder records which command it was given.
+type recorder struct{ got string }
 
-func (c *clerk) note(name string) error { c.got = name; return nil }
+func (c *recorder) note(name string) error { c.got = name; return nil }
 
-func (c *clerk) Start(context.Context, int, hypervisor.VM) error { return c.note("Start") }
-func (c *clerk) Stop(context.Context, int, time.Duration) error  { return c.note("Stop") }
-func (c *clerk) Kill(context.Context, int) error                 { return c.note("Kill") }
-func (c *clerk) Reboot(context.Context,
+func (c *recorder) Start(context.Context, int, hypervisor.VM) error { return c.note("Start") }
+func (c *recorder) Stop(context.Context, int, time.Duration) error  { return c.note("Stop") }
+func (c *recorder) Kill(context.Context, int) error                 { return c.note("Kill") }
+func (c *recorder) Reboot(context.Context,
 	int) error {
 	return c.note("Reboot")
 }
-func (c *clerk) Pause(context.Context, int) error { return c.note("Pause") }
-func (c *clerk) Unpause(context.Context,
+func (c *recorder) Pause(context.Context, int) error { return c.note("Pause") }
+func (c *recorder) Unpause(context.Context,
 	int) error {
 	return c.note("Unpause")
 }
-func (c *clerk) Resize(context.Context, int,
+func (c *recorder) Resize(context.Context, int,
 	hypervisor.VM) error {
 	return c.note("Resize")
 }
-func (c *clerk) AttachDisk(context.Context, int,
+func (c *recorder) AttachDisk(context.Context, int,
 	hypervisor.Disk) error {
 	return c.note("AttachDisk")
 }
-func (c *clerk) DetachDisk(context.Context, int,
+func (c *recorder) DetachDisk(context.Context, int,
 	string) error {
 	return c.note("DetachDisk")
 }
-func (c *clerk) MoveDisk(context.Context, int, hypervisor.MoveDisk) error {
+func (c *recorder) MoveDisk(context.Context, int, hypervisor.MoveDisk) error {
 	return c.note("MoveDisk")
 }
-func (c *clerk) SwitchDisk(context.Context, int, string) error { return c.note("SwitchDisk") }
-func (c *clerk) EndDiskMove(context.Context, int, hypervisor.EndDiskMove) error {
+func (c *recorder) SwitchDisk(context.Context, int, string) error { return c.note("SwitchDisk") }
+func (c *recorder) EndDiskMove(context.Context, int, hypervisor.EndDiskMove) error {
 	return c.note("EndDiskMove")
 }
-func (c *clerk) Measure(context.Context, int,
+func (c *recorder) Measure(context.Context, int,
 	time.Duration) error {
 	return c.note("MeasureDirtyRate")
 }
-func (c *clerk) Forget(context.Context,
+func (c *recorder) Forget(context.Context,
 	int) error {
 	return c.note("Forget")
 }
-func (c *clerk) Snapshot(context.Context, int,
+func (c *recorder) Snapshot(context.Context, int,
 	hypervisor.Snapshot) error {
 	return c.note("Snapshot")
 }
-func (c *clerk) DeleteSnapshot(context.Context, int, hypervisor.DeleteSnapshot) error {
+func (c *recorder) DeleteSnapshot(context.Context, int, hypervisor.DeleteSnapshot) error {
 	return c.note("DeleteSnapshot")
 }
-func (c *clerk) RevertSnapshot(context.Context, int, hypervisor.RevertSnapshot) error {
+func (c *recorder) RevertSnapshot(context.Context, int, hypervisor.RevertSnapshot) error {
 	return c.note("RevertSnapshot")
 }
-func (c *clerk) Discard(context.Context, int,
+func (c *recorder) Discard(context.Context, int,
 	hypervisor.Discard) error {
 	return c.note("Discard")
 }
-func (c *clerk) Release(context.Context, int,
+func (c *recorder) Release(context.Context, int,
 	hypervisor.Release) error {
 	return c.note("Release")
 }
-func (c *clerk) Activate(context.Context, int,
+func (c *recorder) Activate(context.Context, int,
 	hypervisor.Activate) error {
 	return c.note("Activate")
 }
-func (c *clerk) Resume(context.Context, int,
+func (c *recorder) Resume(context.Context, int,
 	hypervisor.Resume) error {
 	return c.note("Resume")
 }
-func (c *clerk) Abandon(context.Context, int,
+func (c *recorder) Abandon(context.Context, int,
 	hypervisor.Abandon) error {
 	return c.note("Abandon")
 }
@@ -411,7 +411,7 @@ func TestDo(t *testing.T) {
 		hypervisor.RevertSnapshot{}, hypervisor.Discard{}, hypervisor.Release{},
 		hypervisor.Activate{}, hypervisor.Resume{}, hypervisor.Abandon{}} {
 		name := reflect.TypeOf(c).Name()
-		to := &clerk{}
+		to := &recorder{}
 		if err := backend.Do(t.Context(), to, 0, true, c); err != nil || to.got != name {
 			t.Errorf("%s: got %s, %v", name, to.got, err)
 		}
@@ -432,7 +432,7 @@ func TestDo(t *testing.T) {
 			}
 		}
 	}
-	if err := backend.Do(t.Context(), &clerk{}, 0, true, nil); !errors.Is(err, hypervisor.Invalid) {
+	if err := backend.Do(t.Context(), &recorder{}, 0, true, nil); !errors.Is(err, hypervisor.Invalid) {
 		t.Errorf("no command: got %v", err)
 	}
 }
