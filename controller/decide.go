@@ -112,7 +112,7 @@ func (b *reservations) confirms(r *placement.Request, target *placement.Host) bo
 	}
 	ok := false
 	b.free, ok = target.Without(r.VM, true)
-	return ok && placement.Fits(r.VM, &b.free, placement.Options{Source: r.Source,
+	return ok && placement.FitsAll(basic, r.VM, &b.free, placement.Options{Source: r.Source,
 		Inbound: r.Inbound, Avoid: r.Avoid})
 }
 
@@ -162,8 +162,11 @@ func (b *reservations) filters() []placement.Filter {
 	case b.detailed:
 		return placement.AllFilters()
 	}
-	return placement.Basic()
+	return basic
 }
+
+// basic are the conditions that are enough while the books are not detailed.
+var basic = placement.Basic()
 
 // Check returns every reason why a host does not take the VM.
 func (b *reservations) Check(r *placement.Request, host hypervisor.HostName) []placement.Reason {

@@ -98,8 +98,8 @@ func (b *reservations) rebuild() {
 	if len(b.config.Quotas) > 0 {
 		b.ledger, _ = placement.NewLedger() // no claims, no error
 	}
-	if b.detailed {
-		b.index.Use(placement.AllFilters()...)
+	if b.detailed = b.detailed || !placement.BasicSuffices(); !b.detailed {
+		b.index.Use()
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.hosts)) {
 		b.open(b.hosts[name])
@@ -136,7 +136,7 @@ func (b *reservations) Host(h *store.Host, closed bool) {
 	_, known := b.hosts[said.Name]
 	b.hosts[said.Name] = said
 	switch {
-	case !b.detailed && more(h):
+	case !b.detailed && placement.SaysMore(&said):
 		b.detailed = true
 		b.rebuild()
 	case !known:
@@ -147,24 +147,6 @@ func (b *reservations) Host(h *store.Host, closed bool) {
 		said.Incoming, said.Groups, said.Load = now.Incoming, now.Groups, now.Load
 		b.index.Update(said)
 	}
-}
-
-// more reports whether a host says more than how large it is, and how it is connected, which
-// refuses no VM.
-func more(h *store.Host) bool {
-	f := h.Facts
-	if f == nil {
-		return false
-	}
-	plain := func(i placement.DeviceInventory, size int64) bool {
-		i.Ratio = cmp.Or(i.Ratio, 1)
-		return i.Total <= size && i == placement.DeviceInventory{Total: i.Total, Ratio: 1}
-	}
-	return !plain(f.Memory, int64(h.Host.Memory)) || !plain(f.CPUs, int64(h.Host.CPUs)) ||
-		!plain(f.Disk, 0) || f.MaxVMs+f.MaxBusy > 0 || f.Disabled || f.Maintenance ||
-		f.Zone != "" || f.CPU != nil || f.Hypervisor != placement.Hypervisor{} ||
-		f.Abilities != 0 || len(f.Aggregates)+len(f.Machines)+len(f.Cells)+len(f.Devices)+
-		len(f.Networks) > 0
 }
 
 // know lets the books know a host that is spoken of: one without a record is down.

@@ -15,7 +15,7 @@ type Fleet struct {
 	VMs   []VM // ordered by ID
 	// Filters are the conditions on a target. Of a VM that has no [placement.Constraints] they
 	// may look at what it takes, and of a host at how much is taken, but not at by which VMs.
-	// Default: [placement.Basic].
+	// Default: [placement.AllFilters].
 	Filters []placement.Filter
 }
 
@@ -78,10 +78,10 @@ func (f *Fleet) VMAt(id hypervisor.VMID) (int, bool) {
 		func(v VM, id hypervisor.VMID) int { return cmp.Compare(v.ID, id) })
 }
 
-// Rules returns the conditions on a target.
+// Rules returns the conditions on a target: Filters, or else all.
 func (f *Fleet) Rules() []placement.Filter {
 	if f.Filters == nil {
-		return placement.Basic()
+		return placement.AllFilters()
 	}
 	return f.Filters
 }

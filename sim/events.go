@@ -143,6 +143,12 @@ func (e Unmark) happen(w *World) {
 }
 
 func (e Migrate) happen(w *World) {
+	if r, _ := w.store.Get(w.ctx, vmKey(e.VM)); r != nil {
+		if can, why := r.(*store.VM).CanMigrate(); !can { // as the client refuses it
+			w.say("", e.VM, "migration refused: it cannot migrate: "+why)
+			return
+		}
+	}
 	for n := 1; ; n++ {
 		id := migration.ID(fmt.Sprintf("%s#u%d", e.VM, n))
 		if w.watch.Has(e.VM, id) {

@@ -72,9 +72,17 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 	case sim.Futile:
 		fmt.Fprintln(out, "\nended early: the same migrations fail repeatedly")
 	case sim.TimeIsUp:
-		fmt.Fprintln(out, "\nstopped at the scenario's end (until:) before it became idle")
+		if n := a.unfinished(); n > 0 {
+			fmt.Fprintf(out, "\nstopped at the scenario's end (until:): %s had not ended\n", words.Count(n, "migration"))
+		}
 	}
 	return nil
+}
+
+// unfinished counts the migrations that had not ended.
+func (a answer) unfinished() int {
+	m := &a.Migrations
+	return m.Total - m.Succeeded - m.Failed - m.Aborted
 }
 
 // mostWhys is how many reasons of failures are in the table.

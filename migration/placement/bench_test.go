@@ -60,6 +60,7 @@ func fleet(n int) []placement.Host {
 func BenchmarkBest(b *testing.B) {
 	for _, n := range []int{100, 10_000, 100_000} {
 		x := placement.NewIndex(2, fleet(n)...)
+		x.Use()
 		b.Run(fmt.Sprintf("hosts=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -74,6 +75,7 @@ func BenchmarkBest(b *testing.B) {
 // BenchmarkPlaceAndCancel is what the controller does for each move.
 func BenchmarkPlaceAndCancel(b *testing.B) {
 	x := placement.NewIndex(2, fleet(10_000)...)
+	x.Use()
 	vm := web()
 	b.ReportAllocs()
 	for b.Loop() {
@@ -90,6 +92,7 @@ func BenchmarkFill(b *testing.B) {
 	vm := &placement.VM{Memory: 8 * hypervisor.GiB, CPUs: 1}
 	for b.Loop() {
 		x := placement.NewIndex(2, hosts...)
+		x.Use()
 		for i := range 100_000 {
 			host, ok := x.Best(vm, placement.Options{})
 			if !ok || !x.Reserve(vm, host) || !x.Arrive(host) {
@@ -109,6 +112,7 @@ func BenchmarkSaturated(b *testing.B) {
 		}
 	}
 	x := placement.NewIndex(2, hosts...)
+	x.Use()
 	for b.Loop() {
 		if _, ok := x.Best(web(), placement.Options{}); !ok {
 			b.Fatal("no host")

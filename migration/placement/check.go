@@ -69,12 +69,13 @@ var filters = []Filter{
 	{"apart", Policy, groupTaken, explainApart, noneApart, false},
 }
 
-// Basic returns the conditions that every [Index] applies, in their order.
+// Basic returns the conditions that need no more of hosts and VMs than their sizes, marks, labels and taints, in
+// their order: those of the Kubernetes scheduler, and two more. Every [Index] applies them.
 func Basic() []Filter { return slices.Clone(filters) }
 
 // Check returns every reason why host cannot take vm, at most one for each
-// basic condition; none means it can. It allocates nothing for a host that can.
-func Check(vm *VM, host *Host, o Options) []Reason { return CheckAll(filters, vm, host, o) }
+// of [AllFilters]; none means it can. It allocates nothing for a host that can.
+func Check(vm *VM, host *Host, o Options) []Reason { return CheckAll(everything, vm, host, o) }
 
 // CheckAll returns every reason of the given filters why host cannot take vm, in
 // their order. It allocates nothing for a host that can.
@@ -103,7 +104,7 @@ func Active(all []Filter, vm *VM, o Options) []Filter {
 
 // Fits reports whether host can take vm: whether Check has no reason against
 // it. It stops at the first.
-func Fits(vm *VM, host *Host, o Options) bool { return FitsAll(filters, vm, host, o) }
+func Fits(vm *VM, host *Host, o Options) bool { return FitsAll(everything, vm, host, o) }
 
 // FitsAll reports whether none of the given filters refuses. It stops at the
 // first that does.

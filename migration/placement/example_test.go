@@ -49,6 +49,6 @@ func ExampleIndex() {
 	// room for a second: false
 	// n1 [source needs another host has the source n1]
 	// n2 [inbound needs fewer than 1 incoming has 1]
-	// n3 [memory needs 24GiB has 8GiB]
+	// n3 [memory needs 24GiB has 8GiB memory-exists needs 24GiB has 8GiB in all]
 	// second to n2
 }

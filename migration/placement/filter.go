@@ -9,9 +9,9 @@ import (
 // options is short for what every condition takes.
 type options = Options
 
-// A row is a [Filter]. One that looks at nothing of a host but its Facts is listed in ofFacts as
-// well, and one that refuses no host when a VM asks for nothing of its kind in idle: both save time,
-// and decide nothing.
+// A row is a [Filter]. Three lists in filter_skip.go save time, and decide nothing: ofFacts names those that look
+// at nothing of a host but its Facts, idle those that refuse no host when a VM asks for nothing of their
+// kind, dormant those that [AsksMore] and [SaysMore] know. A row that is in none of them is always asked.
 type row struct {
 	name    string
 	class   Class
@@ -55,9 +55,13 @@ var conditions = []row{
 }
 
 // AllFilters returns every condition, in order.
-func AllFilters() []Filter {
-	basic := Basic()
-	all := append(make([]Filter, 0, len(basic)+len(conditions)), basic...)
+func AllFilters() []Filter { return slices.Clone(everything) }
+
+// everything is what AllFilters returns.
+var everything = allFilters()
+
+func allFilters() []Filter {
+	all := append(make([]Filter, 0, len(filters)+len(conditions)), filters...)
 	for _, r := range conditions {
 		all = append(all, Filter{
 			Name: r.name, Class: r.class, Refuses: r.refuses, Explain: r.explain,

@@ -1,5 +1,10 @@
 package placement
 
+import (
+	"cmp"
+	"slices"
+)
+
 // idle says, by name, when a condition refuses no host at all: each repeats the
 // part of its condition that does not look at the host. Who is not listed is
 // always asked.
@@ -56,6 +61,37 @@ func noDevices(vm *VM, _ options) bool { return len(vm.Constraints.Devices) == 0
 func noGroups(vm *VM, _ options) bool { return len(vm.Constraints.Groups) == 0 }
 
 func noTopology(vm *VM, _ options) bool { return vm.Constraints.Topology == nil }
+
+// dormant names the conditions beyond the basic ones that refuse nothing as long as no VM [AsksMore] and no
+// host [SaysMore].
+var dormant = []string{"disabled", "maintenance", "memory-exists", "disk", "disk-exists", "units", "max-vms", "busy",
+	"local-disks", "zone", "arch", "machine", "cpu-model", "cpu-features", "cpu-vendor", "cpu-older",
+	"cpu-exact", "hypervisor", "hypervisor-version", "networks", "devices", "live-devices", "aggregates", "tenants",
+	"same-host", "different-host", "group-affinity", "group-anti-affinity", "failure-domain", "hugepages", "numa"}
+
+// BasicSuffices reports whether the [Basic] conditions are enough as long as no VM [AsksMore] and no host
+// [SaysMore]: every other condition refuses nothing then.
+func BasicSuffices() bool {
+	return !slices.ContainsFunc(conditions, func(r row) bool { return !slices.Contains(dormant, r.name) })
+}
+
+// SaysMore reports whether a host says more than how large it is, and how it is connected, which
+// refuses no VM.
+func SaysMore(h *Host) bool {
+	f := h.Facts
+	if f == nil {
+		return false
+	}
+	plain := func(i DeviceInventory, size int64) bool {
+		i.Ratio = cmp.Or(i.Ratio, 1)
+		return (i.Total == 0 || i.Total == size) && i == DeviceInventory{Total: i.Total, Ratio: 1}
+	}
+	return !plain(f.Memory, int64(h.Memory)) || !plain(f.CPUs, int64(h.CPUs)) ||
+		!plain(f.Disk, 0) || f.MaxVMs+f.MaxBusy > 0 || f.Disabled || f.Maintenance ||
+		f.Zone != "" || f.CPU != nil || f.Hypervisor != Hypervisor{} ||
+		f.Abilities != 0 || len(f.Aggregates)+len(f.Machines)+len(f.Cells)+len(f.Devices)+
+		len(f.Networks) > 0
+}
 
 // ofFacts names the conditions that look at nothing of a host but its facts.
 var ofFacts = []string{"disabled", "maintenance", "disk-exists", "units", "local-disks", "zone",

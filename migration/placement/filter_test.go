@@ -1,11 +1,13 @@
 package placement_test
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -452,5 +454,51 @@ func TestForcedMemoryIsStrict(t *testing.T) {
 				t.Errorf("has %q, want %q", have, r.wantHave)
 			}
 		})
+	}
+}
+
+// TestTheBasicConditionsSuffice: as long as no VM asks for more, and no host says more, than the basic conditions look
+// at, the others refuse nothing. The controller looks at the basic ones alone then.
+func TestTheBasicConditionsSuffice(t *testing.T) {
+	if !placement.BasicSuffices() {
+		t.Fatal("a condition is not in dormant: the controller looks at all conditions at all times, which is right and slow")
+	}
+	plain, refused := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		vm, hosts := chooseDrawVM(t), chooseDrawHosts(t)
+		one := func(of any, what string) { // keeps one field, which says more or not
+			v := reflect.ValueOf(of).Elem()
+			i := rapid.IntRange(0, v.NumField()-1).Draw(t, what)
+			kept := reflect.ValueOf(v.Field(i).Interface())
+			v.SetZero()
+			v.Field(i).Set(kept)
+		}
+		one(&vm.Constraints, "asks")
+		if vm.Disk = 0; placement.AsksMore(&vm.Constraints) {
+			return
+		}
+		for i := range hosts {
+			if hosts[i].Load = nil; hosts[i].Facts != nil {
+				one(hosts[i].Facts, "says")
+			}
+			if placement.SaysMore(&hosts[i]) {
+				hosts[i].Facts = &placement.Facts{}
+			}
+		}
+		for i := range hosts {
+			for _, source := range []hypervisor.HostName{"", hosts[0].Name} {
+				plain++
+				o := placement.Options{Source: source, Move: placement.CompareHosts(vm, source, hosts)}
+				basic := placement.FitsAll(placement.Basic(), vm, &hosts[i], o)
+				if fits := placement.Fits(vm, &hosts[i], o); fits != basic {
+					t.Fatalf("%+v on %+v: %v", vm, hosts[i], placement.Check(vm, &hosts[i], o))
+				} else if !fits {
+					refused++
+				}
+			}
+		}
+	})
+	if plain < 100 || refused == 0 || refused == plain {
+		t.Errorf("of %d questions %d were refused", plain, refused)
 	}
 }

@@ -20,7 +20,7 @@ func TestTheOrderOfFiltersIsIrrelevantToAcceptance(t *testing.T) {
 		}
 		o := Options{Inbound: few.Draw(t, "inbound")}
 		fits, reasons := true, 0
-		for _, f := range rapid.Permutation(filters).Draw(t, "order") {
+		for _, f := range rapid.Permutation(everything).Draw(t, "order") {
 			if f.Refuses(vm, host, o) {
 				fits = false
 				reasons++
@@ -36,7 +36,7 @@ func TestTheOrderOfFiltersIsIrrelevantToAcceptance(t *testing.T) {
 // TestEachFilterHasItsOwnName: reasons are told apart by it.
 func TestEachFilterHasItsOwnName(t *testing.T) {
 	seen := map[string]bool{}
-	for _, f := range filters {
+	for _, f := range everything {
 		if f.Name == "" || seen[f.Name] || f.Refuses == nil || f.Explain == nil {
 			t.Errorf("filter %q is incomplete or repeated", f.Name)
 		}

@@ -22,20 +22,20 @@ type Index struct {
 	changes int
 }
 
-// NewIndex returns an index of hosts. Not more than inbound migrations are on
+// NewIndex returns an index of hosts that applies [AllFilters]. Not more than inbound migrations are on
 // their way to one host at once; 0 is no limit. Hosts that are down, closed or
 // at that limit are kept aside, so that no search sees them. Of two hosts with
 // one name the later counts.
 func NewIndex(inbound int, hosts ...Host) *Index {
 	x := &Index{inbound: inbound, at: make(map[hypervisor.HostName]int, len(hosts))}
-	x.Use()
+	x.Use(everything...)
 	for _, h := range hosts {
 		x.Update(h)
 	}
 	return x
 }
 
-// Use makes the index apply the basic conditions and these filters, in this
+// Use makes the index apply the [Basic] conditions and these filters, in this
 // order, instead of what it applied before. Filters that are among the basic
 // ones are not applied twice.
 func (x *Index) Use(all ...Filter) {

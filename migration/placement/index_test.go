@@ -179,6 +179,7 @@ func TestRefusalsAndHistogram(t *testing.T) {
 	down := empty("n4", 8)
 	down.Down = true
 	x := placement.NewIndex(0, empty("n3", 8), down, empty("n1", 64), empty("n2", 64))
+	x.Use()
 	o := placement.Options{Source: "n2"}
 	want := []placement.Refusal{
 		{Host: "n2", Why: reasons("source", "another host", "the source n2")},

@@ -75,16 +75,16 @@ func repair(check string, vm *placement.VM, host *placement.Host, o *placement.O
 func TestAReasonLivesAndDiesWithItsCause(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		vm, host, o := drawVM(t), drawHost(t, "n1"), drawOptions(t)
-		why := placement.Check(vm, &host, o)
+		why := placement.CheckAll(placement.Basic(), vm, &host, o)
 		for _, check := range rapid.Permutation(causes).Draw(t, "order") {
 			repair(check, vm, &host, &o)
 			why = slices.DeleteFunc(why, func(r placement.Reason) bool { return r.Check == check })
-			got := placement.Check(vm, &host, o)
+			got := placement.CheckAll(placement.Basic(), vm, &host, o)
 			if diff := cmp.Diff(why, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("after the repair of %s (-want +got):\n%s", check, diff)
 			}
 		}
-		if !placement.Fits(vm, &host, o) {
+		if !placement.FitsAll(placement.Basic(), vm, &host, o) {
 			t.Fatalf("all repaired, still refused: %v", why)
 		}
 	})
