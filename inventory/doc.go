@@ -17,7 +17,7 @@
 //		fmt.Println(err) // file, line and field of everything that is wrong
 //		return
 //	}
-//	fmt.Println(len(cli.Hosts), "hosts,", len(cli.VMs), "VMs")
+//	fmt.Println(len(fleet.Hosts), "hosts,", len(fleet.VMs), "VMs")
 //
 // Package internal/importer reads what kubectl prints, into the same [Fleet].
 // It is a package of its own because it needs the Kubernetes API types.
@@ -56,7 +56,7 @@
 // # Attributes of hosts and VMs
 //
 // This part reads what a file says about hosts and VMs beside their size: all
-// that the conditions on a target look at (packages placement and filter).
+// that the conditions on a target look at (package placement).
 //
 // [HostAttributes] and [VMAttributes] are the fields of godwit's own YAML, [Shared] is what hosts and
 // VMs refer to by name, and a [attributeReader] turns them into [placement.Facts] and

@@ -33,6 +33,9 @@ func TestConformance(t *testing.T) {
 func newSuiteLab(t *testing.T, accel string) *conformance.Lab {
 	t.Helper()
 	testutil.Sample(t, 30)
+	if accel == domxml.QEMU {
+		testutil.SampleEmulated(t, 4)
+	}
 	w := worldOf(t, libvirttest.Options{Name: accel}, accel, nil)
 	small := guest.Params{Fill: 8 << 20, WorkingSet: 1 << 20, Rate: 1 << 20, Random: true}
 	return &conformance.Lab{

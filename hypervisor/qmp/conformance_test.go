@@ -34,6 +34,9 @@ func newSuiteLab(t *testing.T, accel string) *conformance.Lab {
 	t.Helper()
 	var wire *link
 	testutil.Sample(t, 16)
+	if accel == "tcg" {
+		testutil.SampleEmulated(t, 4)
+	}
 	l := openLab(t, accel, func(c *qmp.Config) {
 		if wire == nil {
 			wire = newLink(t, filepath.Join(filepath.Dir(c.Dir), "l"))

@@ -95,20 +95,39 @@ func Sample(t testing.TB, n uint32) {
 }
 
 // Sampled reports whether what has this name is of the sample that [Sample] speaks of.
-func Sampled(name string, n uint32) bool {
+func Sampled(name string, n uint32) bool { return InLongTier() || drawn(name, n) }
+
+// drawn reports whether the seed of property tests draws what has this name, one in n.
+func drawn(name string, n uint32) bool {
 	h := fnv.New32a()
 	fmt.Fprint(h, os.Getenv("RAPID_SEED"), " ", name)
-	return InLongTier() || h.Sum32()%n == 0
+	return h.Sum32()%n == 0
 }
 
 // Emulated skips a test of software emulation in the default tier of a machine that has
 // KVM: the long tier runs it.
 func Emulated(t testing.TB) {
 	t.Helper()
-	if f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0); err == nil {
-		f.Close()
+	if hasKVM() {
 		Long(t)
 	}
+}
+
+// SampleEmulated skips, on a machine that has KVM, a test of software emulation that runs with KVM, too, unless it
+// is one of a sample of this commit: one in n. GODWIT_LONG=all runs all of them.
+func SampleEmulated(t testing.TB, n uint32) {
+	t.Helper()
+	if os.Getenv(LongKey) != "all" && hasKVM() && !drawn(t.Name(), n) {
+		t.Skipf("it is not in this commit's sample of one in %d of software emulation; with KVM it runs", n)
+	}
+}
+
+func hasKVM() bool {
+	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
+	if err == nil {
+		f.Close()
+	}
+	return err == nil
 }
 
 // Limit multiplies a limit on waiting by the patience that the environment asks for.
