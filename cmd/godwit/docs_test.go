@@ -30,12 +30,16 @@ func TestTheCommandsForCertificatesWork(t *testing.T) {
 	}
 }
 
-// TestThePageOnEmbeddingShowsTheExample: what a test runs is what the page shows.
-func TestThePageOnEmbeddingShowsTheExample(t *testing.T) {
-	_, body, _ := strings.Cut(read(t, "../../store/newlife_example_test.go"), "func ExampleNewLife() {\n")
-	body, _, is := strings.Cut(body, "\t// Output")
-	body = strings.ReplaceAll("\n"+body, "\n\t", "\n")
-	if !is || !strings.Contains(read(t, "../../docs/embedding.md"), "```go"+body+"```\n") {
-		t.Errorf("docs/embedding.md does not show the body of ExampleNewLife:%s", body)
+// TestThePageOnEmbeddingShowsTheExamples: what a test runs is what the page shows.
+func TestThePageOnEmbeddingShowsTheExamples(t *testing.T) {
+	page := read(t, "../../docs/embedding.md")
+	for name, file := range map[string]string{"ExampleNewLife": "store/newlife_example_test.go",
+		"ExamplePlan": "evacuation/example_test.go", "ExampleDecide": "migration/placement/choose_example_test.go"} {
+		_, body, _ := strings.Cut(read(t, "../../"+file), "func "+name+"() {\n")
+		body, _, is := strings.Cut(body, "\t// Output")
+		body = strings.ReplaceAll("\n"+body, "\n\t", "\n")
+		if !is || !strings.Contains(page, "```go"+body+"```\n") {
+			t.Errorf("docs/embedding.md does not show the body of %s:%s", name, body)
+		}
 	}
 }
