@@ -53,7 +53,7 @@
 // # Local VMs
 //
 // This part says whether one host has room for a VM: for one that is to come, whatever
-// the books of the controller say, and for one that is at home and is to start or to grow.
+// the controller has reserved, and for one that is at home and is to start or to grow.
 // It looks at what the host's own hypervisor answers, and touches nothing.
 //
 // # Mapping of options

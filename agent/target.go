@@ -29,7 +29,7 @@ func (a *Agent) receive(ctx context.Context, m *store.Migration, now time.Time) 
 	return a.watchArrival(ctx, m, now)
 }
 
-// makeRoom says whether this host can take the VM. The books of the controller
+// makeRoom says whether this host can take the VM. The reservations of the controller
 // say so already; this is the late check, on the host itself.
 func (a *Agent) makeRoom(ctx context.Context, m *store.Migration, now time.Time) error {
 	switch {

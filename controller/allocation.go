@@ -17,17 +17,17 @@ type allocation struct {
 	vm     *placement.VM   // nil unless it asks for more than room
 	home   hypervisor.HostName
 	moves  []held
-	at     int32 // in the accounts of the books, from 1; 0 is nowhere
+	at     int32 // in reservations.allocations, from 1; 0 is nowhere
 	atHome bool  // the index counts it at home
 }
 
-// held is a move, as the books have it.
+// held is a move that holds room.
 type held struct {
 	reservedMove
-	booked bool // the index counts it
+	reserved bool // the index counts it
 }
 
-// say takes in what the VM is and holds, and books nothing.
+// say takes in what the VM is and holds, and reserves nothing.
 func (b *reservations) say(a *allocation, s *usage) {
 	a.vm, a.size = nil, b.sizeOf(s.VM, a.size)
 	if s.VM != nil && placement.Asks(&s.VM.Constraints) {
@@ -36,7 +36,7 @@ func (b *reservations) say(a *allocation, s *usage) {
 	b.place(a, s)
 }
 
-// place takes in where the VM is and goes, and books nothing. The account keeps its own memory,
+// place takes in where the VM is and goes, and reserves nothing. The allocation keeps its own memory,
 // and none for moves while there are none.
 func (b *reservations) place(a *allocation, s *usage) {
 	if a.home = s.Home; len(s.Moves) == 0 {
@@ -77,7 +77,7 @@ func (b *reservations) sizeOf(vm *placement.VM, had *placement.Size) *placement.
 	return s
 }
 
-// is reports whether the account is of this very VM: of the same size, if it asks for nothing
+// is reports whether the allocation is of this very VM: of the same size, if it asks for nothing
 // else.
 func (a *allocation) is(vm *placement.VM) bool {
 	switch {
@@ -89,7 +89,7 @@ func (a *allocation) is(vm *placement.VM) bool {
 	return *a.size == placement.SizeOf(vm)
 }
 
-// vm returns the VM of an account, or one of no size, until it is asked again.
+// vm returns the VM of an allocation, or one of no size, until it is asked again.
 func (b *reservations) vm(a *allocation) *placement.VM {
 	if a.vm != nil {
 		return a.vm
@@ -103,7 +103,7 @@ func (b *reservations) vm(a *allocation) *placement.VM {
 	return p
 }
 
-// Set takes in what a VM holds, instead of what it held; a is the VM's account. It keeps no
+// Set takes in what a VM holds, instead of what it held; a is the VM's allocation. It keeps no
 // part of s.Moves, and s.VM only if that asks for more than room.
 func (b *reservations) Set(id hypervisor.VMID, a *allocation, s usage) {
 	b.charge(id, &s)
@@ -170,7 +170,7 @@ func (b *reservations) Extend(a *allocation, move hypervisor.JobID, deadline tim
 	}
 }
 
-// close takes an account that holds nothing out of the books; the last of them takes its place.
+// close removes an allocation that holds nothing; the last one takes its place.
 func (b *reservations) close(a *allocation) {
 	end := len(b.allocations) - 1
 	last := b.allocations[end]
@@ -185,19 +185,19 @@ func sameRoom(a reservedMove, b held) bool {
 	return a == b.reservedMove
 }
 
-// step books one step of a VM's only move in the index: it comes to the same as dropping all
-// that the VM holds and booking it again, and costs a fraction. It reports whether it was one.
+// step makes one step of a VM's only move in the index: it comes to the same as dropping all
+// that the VM holds and reserving it again, and costs a fraction. It reports whether it was one.
 // The VM is as it was.
 func (b *reservations) step(a *allocation, s *usage) bool {
 	if s.VM == nil || !a.atHome || len(s.Moves) > 1 || len(a.moves) > 1 || saves(s.Moves, a.moves) {
 		return false
 	}
-	stays, booked := s.Home == a.home, true
+	stays, reserved := s.Home == a.home, true
 	switch was, now := first(a.moves), first(s.Moves); {
 	case stays && was == nil: // it begins
 		b.know(now.Target)
-		booked = b.index.Reserve(b.vm(a), now.Target)
-	case was == nil || !was.booked:
+		reserved = b.index.Reserve(b.vm(a), now.Target)
+	case was == nil || !was.reserved:
 		return false
 	case stays && now != nil && now.Target == was.Target: // it has landed
 	case stays && now == nil: // it has failed
@@ -210,7 +210,7 @@ func (b *reservations) step(a *allocation, s *usage) bool {
 	}
 	b.place(a, s)
 	for i := range a.moves {
-		a.moves[i].booked = booked
+		a.moves[i].reserved = reserved
 	}
 	return true
 }
@@ -235,15 +235,15 @@ func (b *reservations) drop(a *allocation) {
 	}
 	for i := range a.moves {
 		switch m := &a.moves[i]; {
-		case m.booked && m.Saved:
+		case m.reserved && m.Saved:
 			b.index.Leave(b.vm(a), m.Target)
-		case m.booked:
+		case m.reserved:
 			b.index.Cancel(b.vm(a), m.Target)
 		}
 	}
 }
 
-// put books a VM that the index does not count.
+// put reserves room for a VM that the index does not count.
 func (b *reservations) put(a *allocation) {
 	b.know(a.home)
 	a.atHome = a.home != "" && b.index.Hold(b.vm(a), a.home)
@@ -251,14 +251,14 @@ func (b *reservations) put(a *allocation) {
 		m := &a.moves[i]
 		b.know(m.Target)
 		if m.Saved {
-			m.booked = b.index.Hold(b.vm(a), m.Target)
+			m.reserved = b.index.Hold(b.vm(a), m.Target)
 			continue
 		}
-		m.booked = b.index.Reserve(b.vm(a), m.Target)
+		m.reserved = b.index.Reserve(b.vm(a), m.Target)
 	}
 }
 
-// enter books a VM in a ledger that has nothing of it. What cannot be together there, such
+// enter puts the reservations of a VM into a ledger that has none of them. What cannot be together there, such
 // as two moves of one VM, is only in the index.
 func (b *reservations) enter(a *allocation, l *placement.Ledger) {
 	if a.size == nil {

@@ -55,7 +55,7 @@ func (v *cache) changePlans(change func(*applied)) {
 		}
 		for i := range p.Moves {
 			if g := v.vms[p.Moves[i].VM]; g != nil && g.rec != nil && g.binds() {
-				v.book(string(g.rec.VM.ID), g)
+				v.reserve(string(g.rec.VM.ID), g)
 			}
 		}
 	}

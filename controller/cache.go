@@ -13,13 +13,13 @@ import (
 )
 
 // cache is the controller's picture of the records, and what follows from it:
-// slots, books and who is where. All of it can be made again from the store.
+// slots, reservations, and the host of each VM. All of it can be made again from the store.
 type cache struct {
 	migrations   map[migration.ID]*migrationEntry
 	vms          map[hypervisor.VMID]*vmEntry
 	hosts        map[hypervisor.HostName]*hostEntry
 	groups       map[string][]*vmEntry // that are to be on one host, by group
-	bare         bool                  // nothing is reserved in the books for what comes later
+	bare         bool                  // nothing is reserved for what comes later
 	latest       *migrationEntry       // that was looked at: news are of it more often than not
 	slots        migration.Slots
 	reservations *reservations
@@ -90,7 +90,7 @@ type vmEntry struct {
 	at         int                // in the VMs of its host
 	migrations []*migrationEntry  // oldest first
 	one        [1]*migrationEntry // where they are, as a rule
-	account    allocation
+	allocation allocation
 }
 
 // hostEntry is one host in the cache.
@@ -161,7 +161,7 @@ func (v *cache) forget(key store.Key) {
 	case store.HostKind:
 		if s := v.hosts[hypervisor.HostName(key.Name)]; s != nil {
 			defer v.requeueStartsOf(s)
-			v.bookHost(s, &store.Host{Host: hypervisor.Host{Name: s.rec.Host.Name}, NotReady: true})
+			v.updateHost(s, &store.Host{Host: hypervisor.Host{Name: s.rec.Host.Name}, NotReady: true})
 			v.requeueAllOf(s)
 		}
 	}
@@ -192,7 +192,7 @@ func (v *cache) learnMigration(m *store.Migration) {
 	if f.rec = m; ends {
 		v.learnOutcome(f)
 	}
-	v.account(f, before)
+	v.updateHolds(f, before)
 	v.dirty.Add(f)
 	if m.State.Phase.Final() {
 		v.requeueMigrationsOf(f.vm)
@@ -233,9 +233,9 @@ func byAge(a, b *migrationEntry) int {
 		cmp.Compare(a.rec.Spec.ID, b.rec.Spec.ID))
 }
 
-// account brings slots and books in line with a migration's record. They change with its
+// updateHolds brings slots and reservations in line with a migration's record. They change with its
 // state alone, and most writings do not change that.
-func (v *cache) account(f *migrationEntry, before *migration.State) {
+func (v *cache) updateHolds(f *migrationEntry, before *migration.State) {
 	s := &f.rec.State
 	if s.Phase == before.Phase && s.Source == before.Source && s.Target == before.Target &&
 		s.Deadline.Equal(before.Deadline) {
@@ -260,7 +260,7 @@ func (v *cache) account(f *migrationEntry, before *migration.State) {
 	switch {
 	case s.Target == "" && before.Target == "":
 	case held && holds && !goes:
-		v.reservations.Extend(&f.vm.account, f.rec.Spec.ID, s.Deadline)
+		v.reservations.Extend(&f.vm.allocation, f.rec.Spec.ID, s.Deadline)
 	default:
 		v.updateReservation(string(f.rec.Spec.VM), f.vm)
 	}
@@ -271,22 +271,22 @@ func slotOf(s *migration.State) migration.Slot {
 	return migration.Slot{Source: s.Source, Recorded: s.Source, Target: s.Target}
 }
 
-// updateReservation tells the books what a VM holds, and what the others of its group hold where it goes.
+// updateReservation updates the reservations of a VM, and those of the others of its group where it goes.
 func (v *cache) updateReservation(id string, g *vmEntry) {
-	v.book(id, g)
+	v.reserve(id, g)
 	if g.rec == nil || !g.binds() {
 		return
 	}
 	for _, o := range v.company(g) {
 		if o != g {
-			v.book(string(o.rec.VM.ID), o)
+			v.reserve(string(o.rec.VM.ID), o)
 		}
 	}
 }
 
-// book tells the books what a VM holds: its home, unless it has ended, its moves' targets, and where it
+// reserve updates the reservations of one VM: its home, unless it has ended, its moves' targets, and where it
 // is to follow.
-func (v *cache) book(id string, g *vmEntry) {
+func (v *cache) reserve(id string, g *vmEntry) {
 	s := usage{VM: v.placed(g), Moves: v.moves[:0]}
 	if g.host != nil && !g.rec.Ended {
 		s.Home = g.host.name()
@@ -304,7 +304,7 @@ func (v *cache) book(id string, g *vmEntry) {
 			s.Moves = append(s.Moves, m)
 		}
 	}
-	v.reservations.Set(hypervisor.VMID(id), &g.account, s)
+	v.reservations.Set(hypervisor.VMID(id), &g.allocation, s)
 	v.moves = s.Moves
 }
 
@@ -406,7 +406,7 @@ func (v *cache) learnHost(h *store.Host) {
 	worse := h.NotReady != s.rec.NotReady || h.Fenced != s.rec.Fenced || h.Proof() != s.rec.Proof()
 	v.serviced.changed()
 	drained, takes, old := s.drains, v.takes(s), s.rec
-	v.bookHost(s, h)
+	v.updateHost(s, h)
 	v.learnPace(old, h)
 	if takes && !v.takes(s) {
 		v.requeueStartsOf(s)
@@ -439,15 +439,15 @@ func (v *cache) requeueStartsOf(s *hostEntry) {
 	}
 }
 
-// bookHost hands what a host's record says to the books.
-func (v *cache) bookHost(s *hostEntry, h *store.Host) {
+// updateHost hands what a host's record says to the reservations.
+func (v *cache) updateHost(s *hostEntry, h *store.Host) {
 	drained := s.drains
 	s.rec, s.drains = h, v.drain(h)
 	v.reservations.Host(h, h.Cordoned || s.drains)
 	if drained != s.drains {
 		for _, g := range s.vms {
 			if g.binds() {
-				v.book(string(g.rec.VM.ID), g)
+				v.reserve(string(g.rec.VM.ID), g)
 			}
 		}
 	}
@@ -509,7 +509,7 @@ func (v *cache) host(name hypervisor.HostName) *hostEntry {
 	if s == nil {
 		s = &hostEntry{}
 		v.hosts[name] = s
-		v.bookHost(s, &store.Host{Host: hypervisor.Host{Name: name}, NotReady: true})
+		v.updateHost(s, &store.Host{Host: hypervisor.Host{Name: name}, NotReady: true})
 	}
 	return s
 }

@@ -133,7 +133,7 @@ func TestTheViewIsWhatTheStoreSays(t *testing.T) {
 				slices.SortFunc(all, func(a, b store.Record) int { return int(a.At() - b.At()) })
 				want := booksOf(rebuilt(rapid.Permutation(all).Draw(t, "order")))
 				if diff := cmp.Diff(want, booksOf(v)); diff != "" {
-					t.Fatalf("books (-rebuilt +kept):\n%s", diff)
+					t.Fatalf("reservations (-rebuilt +kept):\n%s", diff)
 				}
 			},
 		})

@@ -27,7 +27,7 @@ func chooser(c placement.Config) placement.Config {
 	return c
 }
 
-// Decide answers a request, and books nothing. Where no host was asked for, and
+// Decide answers a request, and reserves nothing. Where no host was asked for, and
 // nothing but free memory is preferred, the index answers without a look at every
 // host; its refusals have no reasons, which [reservations.Histogram] counts when they are
 // asked for. The limit of migrations into a host refuses none that was asked for: see
@@ -63,7 +63,7 @@ func (b *reservations) concerned(r *placement.Request) []placement.Host {
 }
 
 // fast reports whether the index decides as package placement would. It applies the
-// same conditions in the same books, and prefers what the default weighers prefer.
+// same conditions and the same reservations, and prefers what the default weighers prefer.
 func (b *reservations) fast(r *placement.Request) bool {
 	c := &b.config.Placement
 	return r.VM != nil && r.Host == "" && r.Force != placement.Yes && len(r.Ignored) == 0 &&
@@ -165,7 +165,7 @@ func (b *reservations) filters() []placement.Filter {
 	return basic
 }
 
-// basic are the conditions that are enough while the books are not detailed.
+// basic are the conditions that are enough while the reservations are not detailed.
 var basic = placement.Basic()
 
 // Check returns every reason why a host does not take the VM.

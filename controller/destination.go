@@ -69,7 +69,7 @@ func (c *Controller) chooses(f *migrationEntry, now time.Time) placement.Decisio
 	if d, f.waitsOn = c.uncrowded(f, d, r); d.Outcome != placement.Accepted {
 		return d
 	}
-	if why := c.cache.reservations.Exceeds(r.VM, booking(f.rec, d.Host, false)); len(why) > 0 {
+	if why := c.cache.reservations.Exceeds(r.VM, moveOf(f.rec, d.Host, false)); len(why) > 0 {
 		f.overrun = true
 		return lacking(r, why)
 	}
@@ -124,7 +124,7 @@ func (c *Controller) observeChoice(f *migrationEntry, g *vmEntry, o *observation
 		m.Force > placement.Yes):
 		r := c.request(f, now)
 		d := c.cache.reservations.Decide(r)
-		if o.Impossible && m.Target != g.rec.Host { // the books know of it by this request alone
+		if o.Impossible && m.Target != g.rec.Host { // the reservations know of it by this request alone
 			d = placement.Decide(&c.config.Placement, r, nil)
 		}
 		o.refuse(&d)

@@ -36,7 +36,7 @@ func (c *cluster) final(id migration.ID) func() bool {
 	return func() bool { return c.move(id).State.Phase.Final() && c.move(id).State.Released }
 }
 
-// auditor keeps the lines of the books.
+// auditor keeps the steps of the reservations.
 type auditor struct {
 	store.DiscardEvents
 	steps []placement.ReservationStep
@@ -114,8 +114,8 @@ func TestAReservationIsAudited(t *testing.T) {
 			[]placement.ReservationStep{placement.StepAccepted, placement.RolledBack}, "n1"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			c, book := newCluster(t), &auditor{}
-			c.boss = controller.New(c.config, c.store, book)
+			c, audit := newCluster(t), &auditor{}
+			c.boss = controller.New(c.config, c.store, audit)
 			c.addVM("a", "n1")
 			c.changeVM("a", func(v *store.VM) {
 				v.Placement = &placement.Constraints{Tenant: "t1"}
@@ -139,7 +139,7 @@ func TestAReservationIsAudited(t *testing.T) {
 			r.spoil(&next)
 			c.put(&next)
 			c.run(time.Minute, c.final("a#u"))
-			if diff := cmp.Diff(r.want, book.steps); diff != "" {
+			if diff := cmp.Diff(r.want, audit.steps); diff != "" {
 				t.Errorf("audit (-want +got):\n%s", diff)
 			}
 			claims := c.boss.Claims()

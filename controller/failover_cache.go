@@ -14,7 +14,7 @@ import (
 // failoverCache is the failover controller's picture of the records but the signs of life. All of it can be
 // made again from the store.
 type failoverCache struct {
-	bare         bool // nothing is reserved in the books for what comes later
+	bare         bool // nothing is reserved for what comes later
 	drain        evacuation.Params
 	hosts        map[hypervisor.HostName]*store.Host
 	vms          map[hypervisor.VMID]*failoverVM
@@ -27,10 +27,10 @@ type failoverCache struct {
 
 // failoverVM is one VM in the cache.
 type failoverVM struct {
-	rec     *store.VM
-	place   *placement.VM
-	moves   map[migration.ID]bool
-	account allocation
+	rec        *store.VM
+	place      *placement.VM
+	moves      map[migration.ID]bool
+	allocation allocation
 }
 
 func newFailoverCache(c *FailoverConfig) *failoverCache {
@@ -119,7 +119,7 @@ func (v *failoverCache) settle(g *failoverVM, r *store.VM) {
 	v.on[r.Host][r.VM.ID] = true
 }
 
-// updateReservation tells the books what a VM holds, as package controller does: its home, unless
+// updateReservation updates the reservations of a VM, as the cache does: its home, unless
 // it has ended, and the targets of its migrations.
 func (v *failoverCache) updateReservation(id hypervisor.VMID, g *failoverVM) {
 	if g.rec == nil && len(g.moves) == 0 {
@@ -137,7 +137,7 @@ func (v *failoverCache) updateReservation(id hypervisor.VMID, g *failoverVM) {
 	if m, holds := restarts(g.rec); holds && !v.bare {
 		s.Moves = append(s.Moves, m)
 	}
-	v.reservations.Set(id, &g.account, s)
+	v.reservations.Set(id, &g.allocation, s)
 }
 
 // vm returns the VM's entry; its record is nil while it is not known.

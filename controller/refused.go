@@ -78,7 +78,7 @@ func plain(r *placement.Request) bool {
 		len(r.Ignored) == 0
 }
 
-// answers are what Why has said about hosts since the books have changed, by the VM's size: many
+// answers are what Why has said about hosts since the reservations have changed, by the VM's size: many
 // VMs are alike, and a look at all hosts for each of them takes minutes where there are many.
 type answers struct {
 	at int // [placement.Index.Changes]

@@ -74,7 +74,7 @@ func TestEachNeedIsToldByItself(t *testing.T) {
 	}
 }
 
-// What is remembered of an answer is what a look at all hosts finds, whatever was booked
+// What is remembered of an answer is what a look at all hosts finds, whatever was reserved
 // meanwhile.
 func TestWhatIsRememberedOfAnAnswerHolds(t *testing.T) {
 	testutil.Unraced(t)

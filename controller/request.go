@@ -129,7 +129,7 @@ func heldMove(m *store.Migration, vm *store.VM) (reservedMove, bool) {
 	if s.Target == "" || !landed && !migration.HoldsSlot(s.Phase, true, true) {
 		return reservedMove{}, false
 	}
-	return booking(m, s.Target, landed), true
+	return moveOf(m, s.Target, landed), true
 }
 
 // restarts returns what a VM that is shut down to start on another host holds there.
@@ -141,8 +141,8 @@ func restarts(vm *store.VM) (reservedMove, bool) {
 		Owner: migration.Evacuation.String()}, true
 }
 
-// booking is what a migration holds at a target, or would.
-func booking(m *store.Migration, target hypervisor.HostName, landed bool) reservedMove {
+// moveOf is what a migration holds at a target, or would.
+func moveOf(m *store.Migration, target hypervisor.HostName, landed bool) reservedMove {
 	return reservedMove{ID: m.Spec.ID, Target: target, Landed: landed, Owner: m.Spec.By.String(),
 		Deadline: m.State.Deadline}
 }

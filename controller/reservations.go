@@ -10,7 +10,7 @@ package controller
 // placement.Ledger, which knows which move holds what, and for which tenant, is kept as well where
 // there are quotas; elsewhere it is made on request.
 //
-// A VM that has moved is booked on both sides of the index until its record says so:
+// A VM that has moved is counted on both sides of the index until its record says so:
 // what is given away is never too little.
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// reservationsConfig is what the books decide by.
+// reservationsConfig configures reservations.
 type reservationsConfig struct {
 	// Inbound limits the migrations on their way to one host; 0 is no limit, as is
 	// [migration.Unlimited].
@@ -56,7 +56,7 @@ type reservedMove struct {
 	Deadline time.Time
 }
 
-// reservations are the books of all hosts. They belong to one caller; [newReservations] makes them.
+// reservations are what VMs and moves hold of all hosts. They belong to one caller; [newReservations] makes them.
 type reservations struct {
 	config  reservationsConfig
 	chooser placement.Config // config.Placement with its defaults
@@ -68,7 +68,7 @@ type reservations struct {
 	sizes   map[placement.Size]*placement.Size     // of VMs, for those that have the same
 	free    placement.Host                         // scratch of confirms
 	told    answers                                // what Why has said
-	spare   []held                                 // memory of an account that has no more moves
+	spare   []held                                 // memory of an allocation that has no more moves
 
 	allocations []*allocation // of VMs that hold something, in no order
 	// detailed: a host says more than its size, or a VM asks for more than a basic
@@ -76,7 +76,7 @@ type reservations struct {
 	detailed bool
 }
 
-// newReservations returns empty books.
+// newReservations returns no reservations.
 func newReservations(c reservationsConfig) *reservations {
 	if c.Inbound == migration.Unlimited {
 		c.Inbound = 0
@@ -112,7 +112,7 @@ func (b *reservations) rebuild() {
 	}
 }
 
-// sorted returns all accounts by VM.
+// sorted returns all allocations by VM.
 func (b *reservations) sorted() []*allocation {
 	all := slices.Clone(b.allocations)
 	slices.SortFunc(all, func(x, y *allocation) int { return cmp.Compare(x.id, y.id) })
@@ -149,7 +149,7 @@ func (b *reservations) Host(h *store.Host, closed bool) {
 	}
 }
 
-// know lets the books know a host that is spoken of: one without a record is down.
+// know adds a host that a VM or a move names: one without a record is down.
 func (b *reservations) know(name hypervisor.HostName) {
 	if _, known := b.hosts[name]; !known && name != "" {
 		h := placement.Host{Name: name, Down: true}
@@ -158,7 +158,7 @@ func (b *reservations) know(name hypervisor.HostName) {
 	}
 }
 
-// notice makes the books keep all that there is to keep, from the first VM on that looks for a
+// notice makes the reservations keep all that there is to keep, from the first VM on that looks for a
 // host and asks for more than a basic condition.
 func (b *reservations) notice(vm *placement.VM) {
 	if vm != nil && !b.detailed && placement.AsksMore(&vm.Constraints) {
@@ -201,5 +201,5 @@ func (b *reservations) claims() *placement.Ledger {
 	return l
 }
 
-// Get returns a host as the books have it.
+// Get returns a host with its reservations.
 func (b *reservations) Get(name hypervisor.HostName) (placement.Host, bool) { return b.index.Get(name) }

@@ -150,7 +150,7 @@ func TestTheFastAnswerIsTheSlowOne(t *testing.T) {
 	}
 }
 
-// About a host that was asked for, known or not, the books decide as if they looked at all.
+// About a host that was asked for, known or not, the reservations decide as if they looked at all.
 func TestAHostThatWasAskedForIsDecidedAboutAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := controller.NewReservations(controller.ReservationsConfig{})
@@ -181,7 +181,7 @@ func TestAHostThatWasAskedForIsDecidedAboutAlone(t *testing.T) {
 	})
 }
 
-// What is in the books follows from what was said last, whatever was said before and in
+// What is reserved follows from what was said last, whatever was said before and in
 // whatever order, and the ledger holds of each host what the index counts.
 func TestTheBooksFollowFromWhatWasSaidLast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -224,7 +224,7 @@ func TestTheBooksFollowFromWhatWasSaidLast(t *testing.T) {
 			if a.Memory == 0 {
 				a.Down, b.Down = true, true
 			}
-			// A host that says more than its size makes the books keep more for good.
+			// A host that says more than its size makes the reservations keep more for good.
 			a.Load, b.Load = nil, nil
 			if diff := cmp.Diff(a, b); diff != "" {
 				t.Fatalf("%s (-fresh +kept):\n%s", name, diff)
@@ -387,7 +387,7 @@ func TestBadRequestsHaveReasons(t *testing.T) {
 	}
 }
 
-// Whatever a VM asks for beyond room, the books keep: nothing that it could ask is forgotten.
+// Whatever a VM asks for beyond room, the reservations keep: nothing that it could ask is forgotten.
 func TestTheBooksKeepWhateverAVMAsksFor(t *testing.T) {
 	fields := reflect.TypeFor[placement.Constraints]()
 	for i := range fields.NumField() {

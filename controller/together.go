@@ -314,8 +314,8 @@ func (v *cache) apart(g *vmEntry, do func()) {
 	}
 	id := string(g.rec.VM.ID)
 	v.bare = true
-	v.book(id, g)
+	v.reserve(id, g)
 	do()
 	v.bare = false
-	v.book(id, g)
+	v.reserve(id, g)
 }

@@ -72,7 +72,7 @@ func (c *Controller) whyPending(f *migrationEntry, g *vmEntry, now time.Time) []
 		return append(why, unhealthy...)
 	case f.tries > 0 && f.overrun:
 		r := c.request(f, now)
-		if why := c.cache.reservations.Exceeds(r.VM, booking(f.rec, g.rec.Host, false)); why != nil {
+		if why := c.cache.reservations.Exceeds(r.VM, moveOf(f.rec, g.rec.Host, false)); why != nil {
 			return why
 		}
 		fallthrough

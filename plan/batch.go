@@ -21,7 +21,7 @@ type maintenancePlanner struct {
 	first   int  // so many hosts at once may have VMs move that move again
 	eager   bool // they may whenever that makes a larger batch
 	fill    int
-	b       *books
+	b       *assignment
 	waiting []int  // hosts to be serviced
 	waits   []bool // of each host: it is one of waiting
 	moves   []Move
@@ -34,10 +34,10 @@ type trial struct {
 	moves []Move
 	proof Proof
 	fill  int
-	after *books
+	after *assignment
 }
 
-func newPlanner(r *Request, b *books, first int) *maintenancePlanner {
+func newPlanner(r *Request, b *assignment, first int) *maintenancePlanner {
 	p := &maintenancePlanner{Request: r, first: first, fill: cmp.Or(r.Fill, DefaultFill), b: b,
 		waits: make([]bool, len(r.Fleet.Hosts))}
 	for _, name := range r.Hosts {
@@ -181,7 +181,7 @@ func (p *maintenancePlanner) try(hosts []int, m manner) (t *trial, bad int) {
 }
 
 // leavers returns the VMs on hosts, hardest to place first.
-func (b *books) leavers(hosts []int) []int {
+func (b *assignment) leavers(hosts []int) []int {
 	var all []int
 	for _, h := range hosts {
 		all = append(all, b.on[h]...)
@@ -195,14 +195,14 @@ func (b *books) leavers(hosts []int) []int {
 }
 
 // full reports whether a host would be fuller with a VM more than is wished, in percent.
-func (b *books) full(at int, v *VM, fill int) bool {
+func (b *assignment) full(at int, v *VM, fill int) bool {
 	h := &b.hosts[at]
 	return 100*(h.UsedMemory+v.Demand()) > hypervisor.Bytes(fill)*h.Memory ||
 		100*(h.UsedCPUs+v.DemandCPUs()) > fill*h.CPUs
 }
 
 // percent returns how full a host is.
-func (b *books) percent(at int) int {
+func (b *assignment) percent(at int) int {
 	h := &b.hosts[at]
 	return max(share(int64(h.UsedMemory), int64(h.Memory)), share(int64(h.UsedCPUs), int64(h.CPUs)))
 }
@@ -217,15 +217,15 @@ func share(part, all int64) int {
 
 // safe reports whether the failures are survived while hosts are away, and how that was
 // shown.
-func (p *maintenancePlanner) safe(b *books, hosts []int) (Proof, bool) {
+func (p *maintenancePlanner) safe(b *assignment, hosts []int) (Proof, bool) {
 	if p.Keep == 0 {
 		return "", true
 	}
-	q := p.question(b.standing(hosts))
+	q := p.question(b.hostsWithout(hosts))
 	if q.Validate() != nil {
 		return "", false // too few hosts are left
 	}
-	q.books = b
+	q.assignment = b
 	q.Effort = max(1, cmp.Or(p.Effort, DefaultEffort)/trials)
 	a := Failover(q)
 	return a.Proof, a.Verdict == Yes

@@ -74,7 +74,7 @@ func constrain(t *rapid.T, c *placement.Constraints, i int, group placement.Grou
 	}
 }
 
-// A world is what brute force works on: nothing but the books of the hosts that are left.
+// A world is what brute force works on: nothing but the hosts that are left, with their reservations.
 type world struct {
 	f    *plan.Fleet
 	left []placement.Host

@@ -91,8 +91,7 @@ func (c *Certificate) Amount(vm *placement.VM) (int64, bool) {
 	return amount, true
 }
 
-// Room returns how much of the certificate's VMs a host has room for, as its books
-// are.
+// Room returns how much of the certificate's VMs a host has room for now.
 func (c *Certificate) Room(host *placement.Host, f *Fleet) int64 {
 	var room int64
 	switch c.Resource {

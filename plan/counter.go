@@ -84,7 +84,7 @@ func (t *failoverTrial) short(units, out []int) *Counterexample {
 func (t *failoverTrial) anyRoom(k *kind) bool {
 	var o placement.Options
 	if k.bound {
-		o = surviveRestart(k.vm, t.standing())
+		o = surviveRestart(k.vm, t.upHosts())
 	}
 	for _, h := range slices.Backward(k.hosts) { // the one with the most room first
 		t.probes++
@@ -155,7 +155,7 @@ func (t *failoverTrial) pieces(h int, d demand) int64 {
 }
 
 func (t *failoverTrial) noHost(units []int, vm int) *Counterexample {
-	standing, k := t.standing(), t.kinds[t.kindOf[vm]].vm
+	standing, k := t.upHosts(), t.kinds[t.kindOf[vm]].vm
 	c := &Counterexample{Why: NoHost, Failed: t.names(units), VMs: t.ids([]int{vm}),
 		Counts: []OutcomeCount{}}
 	for _, n := range placement.CountRefusals(t.rules, k, standing, surviveRestart(k, standing)) {
@@ -175,7 +175,7 @@ func (t *failoverTrial) exhausted(units []int, out []int) *Counterexample {
 	var left []int
 	for _, vm := range out {
 		k := &t.kinds[t.kindOf[vm]]
-		o := surviveRestart(k.vm, t.standing())
+		o := surviveRestart(k.vm, t.upHosts())
 		at := slices.IndexFunc(k.hosts, func(h int) bool { return !t.failed[h] && t.room(k, h, o) })
 		if at < 0 {
 			left = append(left, vm)

@@ -1,9 +1,9 @@
-// Package plan says what a plan for a fleet is: hosts and VMs, who is where, and
+// Package plan says what a plan for a fleet is: hosts and VMs, the host of each VM, and
 // moves in waves.
 //
 // A [Fleet] is a snapshot; [State] is the fleet after some moves. Whether a host
-// takes a VM is decided by the conditions of package placement, on the same books
-// as in production: while a VM moves, its room is taken on both hosts. Package
+// takes a VM is decided by the conditions of package placement, on the same
+// reservations as in production: while a VM moves, its room is taken on both hosts. Package
 // intake makes a Fleet of one that was read from a file.
 //
 // A planner (1) begins a State, (2) tries moves with Start, Finish and Undo,
@@ -77,7 +77,7 @@
 //     survived for certain, and more than [FailoverResult.Upper] are not.
 //
 // VMs are restarted under the conditions of package placement, as in production, on the
-// books of the fleet. Those on hosts that have not failed stay where they are; VMs that
+// reservations of the fleet. Those on hosts that have not failed stay where they are; VMs that
 // ask to be with others are restarted last, in any order. A host that is down cannot fail
 // again, and its VMs are not looked at.
 //

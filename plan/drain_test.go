@@ -182,7 +182,7 @@ func stays(f *plan.Fleet, drained []hypervisor.HostName, waves []plan.Wave) int 
 	return n
 }
 
-// neighbours returns what one move makes of an arrangement, by books of its own.
+// neighbours returns what one move makes of an arrangement, by reservations of its own.
 func neighbours(
 	f *plan.Fleet, drained, at []hypervisor.HostName,
 ) (all [][]hypervisor.HostName) {

@@ -88,7 +88,7 @@ func (x *search) attempt(at int) *attempt {
 	return a
 }
 
-// exact reports whether an arrangement says all about the books. The cells that a VM
+// exact reports whether the hosts of all VMs determine all reservations. The cells that a VM
 // sits in depend on the way that was taken.
 func (p *planner) exact() bool {
 	return !slices.ContainsFunc(p.fleet.VMs, func(v VM) bool {

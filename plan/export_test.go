@@ -15,9 +15,9 @@ func MaintenanceUnbounded(r *Request) MaintenancePlan {
 
 // Emptied empties the first hosts of a request as a batch does, as far as that goes. Of each VM on the way it
 // returns the host that it goes to and the one that a look at all hosts finds; and what the check of
-// failures says in the end, by the books and by a fleet that is written anew.
+// failures says in the end, by the assignment and by a fleet that is written anew.
 func Emptied(r *Request, hosts int, again, full bool) (found, want []int, by, anew FailoverResult) {
-	b, m := open(r.Fleet, binding(r.Fleet)), manner{again, full}
+	b, m := newAssignment(r.Fleet, binding(r.Fleet)), manner{again, full}
 	p := newPlanner(r, b, 1)
 	batch := p.waiting[:hosts]
 	for _, h := range batch {
@@ -31,15 +31,15 @@ func Emptied(r *Request, hosts int, again, full bool) (found, want []int, by, an
 			takers.sink(target)
 		}
 	}
-	if q, w := p.question(b.standing(batch)), p.question(b.without(batch)); r.Keep > 0 && w.Validate() == nil {
-		q.books = b
+	if q, w := p.question(b.hostsWithout(batch)), p.question(b.without(batch)); r.Keep > 0 && w.Validate() == nil {
+		q.assignment = b
 		by, anew = Failover(q), Failover(w)
 	}
 	return found, want, by, anew
 }
 
 // lookAtAll returns the best host for a VM that must leave.
-func (p *maintenancePlanner) lookAtAll(b *books, vm int, m manner) int {
+func (p *maintenancePlanner) lookAtAll(b *assignment, vm int, m manner) int {
 	v, best := &b.fleet.VMs[vm], nowhere
 	if v.Pinned != "" {
 		return nowhere

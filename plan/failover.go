@@ -24,7 +24,7 @@ type FailoverQuestion struct {
 	// Effort bounds the search. Default: [DefaultEffort].
 	Effort int
 
-	books *books // who is where; nil: as Fleet has it
+	assignment *assignment // the host of each VM; nil: as Fleet has it
 }
 
 // A FailoverOutcome answers a question.

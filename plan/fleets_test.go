@@ -100,7 +100,7 @@ func wishes(t *rapid.T, vms int) (c placement.Constraints) {
 	return c
 }
 
-// Settled books every VM where it is, and returns the fleet.
+// Settled reserves room for every VM where it is, and returns the fleet.
 func Settled(f *Fleet) *Fleet {
 	index := placement.NewIndex(0, f.Hosts...)
 	for i := range f.VMs {

@@ -139,7 +139,7 @@ func bound(a, b *VM) bool {
 	})
 }
 
-// stands returns the VM that stands for others, and books it on their host in their place.
+// stands returns the VM that stands for others, and reserves room for it on their host in their place.
 func stands(p *Fleet, all []*VM) (VM, bool) {
 	if len(all) == 1 {
 		return VM{}, false

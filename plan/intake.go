@@ -121,7 +121,7 @@ func (d *DrainedFleet) shutDown(f *inventory.Fleet) {
 	d.remove(func(*placement.Host, *VM) {})
 }
 
-// remove takes the VMs that are shut down out of the fleet and off the books of their hosts.
+// remove takes the VMs that are shut down out of the fleet, and what they take off their hosts.
 func (d *DrainedFleet) remove(gone func(h *placement.Host, v *VM)) {
 	p := d.Fleet
 	p.VMs = slices.DeleteFunc(p.VMs, func(v VM) bool {

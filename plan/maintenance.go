@@ -119,7 +119,7 @@ func (r *Request) question(f *Fleet) FailoverQuestion {
 // once whose VMs move again, to as many as possible, whenever that makes larger batches. It
 // takes the one that costs least.
 func Maintenance(r *Request) MaintenancePlan {
-	b := open(r.Fleet, binding(r.Fleet))
+	b := newAssignment(r.Fleet, binding(r.Fleet))
 	best := newPlanner(r, b, 1)
 	best.plan()
 	for first := 4; first < 4*len(r.Hosts); first *= 4 {

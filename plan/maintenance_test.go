@@ -144,7 +144,7 @@ func clone(f *plan.Fleet) *plan.Fleet {
 	return &c
 }
 
-// moved returns the fleet after moves, by placement's own books.
+// moved returns the fleet after moves, by placement's own reservations.
 func moved(f *plan.Fleet, moves []plan.Move) *plan.Fleet {
 	f = clone(f)
 	for _, m := range moves {

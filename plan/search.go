@@ -225,7 +225,7 @@ func (t *failoverTrial) seat(list []int, i, left, from int) FailoverOutcome {
 	k := &t.kinds[t.kindOf[list[i]]]
 	var o placement.Options
 	if k.bound {
-		o = surviveRestart(k.vm, t.standing())
+		o = surviveRestart(k.vm, t.upHosts())
 	}
 	verdict := No
 	var vain map[look]bool // what hosts looked like that led nowhere
@@ -297,8 +297,8 @@ func (t *failoverTrial) room(k *kind, h int, o placement.Options) bool {
 	return !k.bound || placement.FitsAll(t.rules, k.vm, &t.hosts[h], o)
 }
 
-// standing returns the books of the hosts that have not failed.
-func (t *failoverTrial) standing() []placement.Host {
+// upHosts returns the hosts that have not failed.
+func (t *failoverTrial) upHosts() []placement.Host {
 	var up []placement.Host
 	for h := range t.hosts {
 		if !t.failed[h] {
@@ -308,7 +308,7 @@ func (t *failoverTrial) standing() []placement.Host {
 	return up
 }
 
-// put places a VM, and returns the books of its host before.
+// put places a VM, and returns its host as it was before.
 func (t *failoverTrial) put(vm, h int) placement.Host {
 	k, before := &t.kinds[t.kindOf[vm]], t.hosts[h]
 	t.free[h] = t.free[h].plus(k.size, -1)

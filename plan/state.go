@@ -9,9 +9,9 @@ import (
 // nowhere is the position of no host.
 const nowhere = -1
 
-// A State is who is where, and who is on the way. Hosts and VMs are named by their
+// A State is the host of each VM, and the target of each VM that is on its way. Hosts and VMs are named by their
 // positions in the fleet. A State belongs to one caller; [State.Clone] is cheap,
-// because the books of a host are replaced and never changed.
+// because a host's reservations are replaced and never changed.
 type State struct {
 	fleet *Fleet
 	rules []placement.Filter
@@ -54,7 +54,7 @@ func (s *State) Clone() *State {
 // Fleet returns the fleet that the state is of.
 func (s *State) Fleet() *Fleet { return s.fleet }
 
-// Host returns a host as the books have it now. It is shared and not to be changed.
+// Host returns a host with its reservations as they are now. It is shared and not to be changed.
 func (s *State) Host(at int) *placement.Host { return &s.hosts[at] }
 
 // Home returns where a VM is; negative is nowhere.
@@ -118,9 +118,9 @@ func (q *Question) Fits(host int) bool {
 	return placement.FitsAll(q.rules, q.vm, &q.s.hosts[host], q.o)
 }
 
-// Start books a VM as on its way to a host. It does not ask whether the host takes
+// Start reserves room for a VM that is on its way to a host. It does not ask whether the host takes
 // it. It reports false, and changes nothing, when the VM is nowhere, on its way
-// already or there already, or when the books refuse.
+// already or there already, or when [placement.Host.With] refuses.
 func (s *State) Start(vm, target int) bool {
 	if s.home[vm] == nowhere || s.bound[vm] != nowhere || s.home[vm] == target {
 		return false
@@ -134,7 +134,7 @@ func (s *State) Start(vm, target int) bool {
 	return true
 }
 
-// Finish books a VM that is on its way as come, and gone from where it was.
+// Finish ends the move of a VM: it is at its target, and frees its source.
 func (s *State) Finish(vm int) bool {
 	source, target := s.home[vm], s.bound[vm]
 	if target == nowhere {

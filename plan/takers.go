@@ -8,7 +8,7 @@ import (
 // takers are the hosts to which the VMs of a batch may go, in the order in which these like them. A move
 // changes the place of one host only, so that a VM finds its host without a look at all.
 type takers struct {
-	b    *books
+	b    *assignment
 	m    manner
 	fill int
 	// lists have the hosts that need no more service, and those that do: the one with the most free
@@ -18,7 +18,7 @@ type takers struct {
 }
 
 // takers returns the hosts that may take VMs in some manner.
-func (p *maintenancePlanner) takers(b *books, m manner) *takers {
+func (p *maintenancePlanner) takers(b *assignment, m manner) *takers {
 	t := &takers{b: b, m: m, fill: p.fill, list: make([]int, len(b.hosts))}
 	for h := range b.hosts {
 		if b.hosts[h].Cordoned || p.waits[h] && !m.again {

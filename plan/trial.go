@@ -54,7 +54,7 @@ type failoverTrial struct {
 	units   [][]int   // hosts that fail together
 	unitOf  []int     // of each host; negative: it is down
 
-	hosts  []placement.Host // the books
+	hosts  []placement.Host // with their reservations
 	free   []size
 	failed []bool
 	on     [][]int // the protected VMs on each host
@@ -119,9 +119,9 @@ func unitsOf(f *Fleet, label string) [][]int {
 
 // sortOut finds the kinds, and puts the protected VMs where they are.
 func (t *failoverTrial) sortOut(q *FailoverQuestion) {
-	b := q.books
+	b := q.assignment
 	if b == nil {
-		b = open(t.fleet, binding(t.fleet))
+		b = newAssignment(t.fleet, binding(t.fleet))
 	}
 	kinds := map[int]int{} // by what is alike
 	t.kindOf = make([]int, len(t.fleet.VMs))

@@ -70,7 +70,7 @@
 //
 // # Statistics
 //
-// This part keeps the books of a simulated world: what each migration was last said to be,
+// This part keeps the statistics of a simulated world: what each migration was last said to be,
 // what it holds of the limits, how it ended, where VMs are at home, and when drained hosts were
 // empty, by the records alone; and how long guests stood that should have run, by the records
 // and by what the guests did. It decides nothing, and reads no clock: times are

@@ -15,7 +15,7 @@ type drainTime struct {
 	Over  bool          // it was taken back
 }
 
-// A Book has all drains. The zero value is empty and ready.
+// A DrainTimes has all drains. The zero value is empty and ready.
 type drainTimes struct {
 	home  map[hypervisor.HostName]int // VMs that are at home there
 	of    map[hypervisor.HostName]*drainTime

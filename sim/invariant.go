@@ -78,7 +78,8 @@ var Invariants = []Invariant{
 		AtRest: recordsAreTrue},
 	{Name: "nothing-left", Says: "no host keeps a copy that belongs elsewhere",
 		AtRest: nothingLeft, SparesGiven: true},
-	{Name: "books-are-true", Says: "who holds room is there, or on the way", AtRest: booksAreTrue},
+	{Name: "reservations-are-true", Says: "only a VM that is on a host, or on its way there, holds " +
+		"room there", AtRest: reservationsAreTrue},
 	{Name: "not-overbooked", Says: "no host is home to more than it has, unless by force",
 		AtRest: notOverbooked},
 	{Name: "explained", Says: "every VM that stays on a drained host has a reason", AtRest: explained},

@@ -11,9 +11,9 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// booksAreTrue: each VM holds what it takes where it is at home, and nothing is held by a
+// reservationsAreTrue: each VM holds what it takes where it is at home, and nothing is held by a
 // migration that has ended, whatever has happened on the way.
-func booksAreTrue(w InvariantWorld) error {
+func reservationsAreTrue(w InvariantWorld) error {
 	claims, gone := w.Claims(), hypervisor.VMID("")
 	for i := range claims {
 		if c := &claims[i]; c.By != "" && !holds(w, c) {
@@ -42,7 +42,7 @@ func booksAreTrue(w InvariantWorld) error {
 		}
 	}
 	if gone != "" {
-		return fmt.Errorf("%s is gone, and is in the books", gone)
+		return fmt.Errorf("%s is gone, and holds room", gone)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func (w *World) spawn(p *participant) {
 			p.claim = w.claimFor(p, store)
 			config.Session, config.Admission = p.session(), w.config.Marks
 			if w.config.Marks {
-				config.Ledger, config.Epoch = book{p}, func() uint64 { return p.mark.Epoch }
+				config.Ledger, config.Epoch = agentLedger{p}, func() uint64 { return p.mark.Epoch }
 			}
 		}
 		p.brain = agent.New(p.name(), config, &p.phone, store, w)

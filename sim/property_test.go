@@ -138,7 +138,7 @@ func TestResultsAddUp(t *testing.T) {
 	})
 }
 
-// Counted independently of the simulator's books: from the records, whenever
+// Counted independently of the simulator's statistics: from the records, whenever
 // anything is recorded.
 func TestLimitsHoldWhateverBreaks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

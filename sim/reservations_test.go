@@ -10,7 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// ledger is a world of which only the books are looked at.
+// ledger is a world of which only the reservations are looked at.
 type ledger struct {
 	InvariantWorld
 	vms    []*store.VM
@@ -81,7 +81,7 @@ func TestBooksAreTrue(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := ""
-			if err := booksAreTrue(&c.world); err != nil {
+			if err := reservationsAreTrue(&c.world); err != nil {
 				got = err.Error()
 			}
 			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {

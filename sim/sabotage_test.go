@@ -206,7 +206,7 @@ var outrages = []outrage{
 		w.must(err)
 		w.notice()
 	}},
-	{"a VM grows and that is not reserved", "books-are-true", func(w sabotaged) {
+	{"a VM grows and that is not reserved", "reservations-are-true", func(w sabotaged) {
 		w.silence()
 		v := *w.VM(victim)
 		v.Size = &store.Size{Memory: 2 * v.VM.Memory, CPUs: v.VM.CPUs}

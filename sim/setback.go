@@ -237,11 +237,11 @@ func (p *participant) holdings(ctx context.Context) ([]store.Holding, error) {
 // pages are what a ledger says.
 type pages map[hypervisor.VMID]store.Holding
 
-// book is the ledger of an agent, in the directory that it has now.
-type book struct{ p *participant }
+// agentLedger is the ledger of an agent, in the directory that it has now.
+type agentLedger struct{ p *participant }
 
 // number is that of the directory.
-func (b book) number() int {
+func (b agentLedger) number() int {
 	if b.p.empty {
 		return 1
 	}
@@ -249,13 +249,13 @@ func (b book) number() int {
 }
 
 // Holding implements [agent.Ledger].
-func (b book) Holding(vm hypervisor.VMID) (store.Holding, bool) {
+func (b agentLedger) Holding(vm hypervisor.VMID) (store.Holding, bool) {
 	h, known := b.p.pages[b.number()][vm]
 	return h, known
 }
 
 // Keep implements [agent.Ledger]. A process that has died in the middle of its work keeps nothing.
-func (b book) Keep(h store.Holding) error {
+func (b agentLedger) Keep(h store.Holding) error {
 	if b.p.line.Died {
 		return errDead
 	}

@@ -60,16 +60,16 @@ type guest struct {
 	wanted   bool                // it should run
 	restarts bool                // as its operator wishes
 	seen     bool                // does is known
-	out      bool                // it has an entry in Book.down
+	out      bool                // it has an entry in stats.down
 	does     activity
 	first    moveStats     // its first: most have one
 	one      [1]*moveStats // room for kept
 }
 
-// newStats returns an empty book.
+// newStats returns empty statistics.
 func newStats() stats { return stats{guests: map[hypervisor.VMID]*guest{}} }
 
-// Grow makes room for so many VMs, in an empty book.
+// Grow makes room for so many VMs, in empty statistics.
 func (b *stats) Grow(n int) {
 	if len(b.guests) == 0 {
 		b.guests = make(map[hypervisor.VMID]*guest, n)

@@ -10,7 +10,7 @@ import (
 )
 
 // watch sees everything that is stored and everything that runs. It keeps the
-// books that the invariants and the result need, and touches nothing.
+// statistics that the invariants and the result need, and touches nothing.
 type watch struct {
 	stats
 	w *World

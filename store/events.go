@@ -20,8 +20,8 @@ type DiscardEvents struct{}
 // Note implements [EventRecorder].
 func (DiscardEvents) Note(time.Time, hypervisor.HostName, hypervisor.VMID, string) {}
 
-// An Auditor is an [EventRecorder] that is told every step of the books, too.
+// An Auditor is an [EventRecorder] that is told every step of a reservation, too.
 type Auditor interface {
-	// Audit says who has claimed, or given back, how much of which host.
+	// Audit records that room on a host was reserved or freed.
 	Audit(placement.LedgerEntry)
 }

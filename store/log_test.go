@@ -13,14 +13,14 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// books are records and a log of them, as a store keeps them.
-type books struct {
+// A recordLog is records and a log of them, as a store keeps them.
+type recordLog struct {
 	log     *store.ChangeLog
 	records map[store.Key]store.Record
 }
 
-func begin(at store.Revision, stored ...store.Record) *books {
-	b := &books{records: map[store.Key]store.Record{}}
+func begin(at store.Revision, stored ...store.Record) *recordLog {
+	b := &recordLog{records: map[store.Key]store.Record{}}
 	for _, r := range stored {
 		b.records[r.Key()] = r
 	}
@@ -29,20 +29,20 @@ func begin(at store.Revision, stored ...store.Record) *books {
 }
 
 // set stores a record as the next revision; unset removes one.
-func (b *books) set(r store.Record) []store.Feed {
+func (b *recordLog) set(r store.Record) []store.Feed {
 	next := b.log.At() + 1
 	old := b.records[r.Key()]
 	b.records[r.Key()] = r.With(store.Version(next))
 	return b.log.Enter(next, old, b.records[r.Key()])
 }
 
-func (b *books) unset(k store.Key) []store.Feed {
+func (b *recordLog) unset(k store.Key) []store.Feed {
 	old := b.records[k]
 	delete(b.records, k)
 	return b.log.Enter(b.log.At()+1, old, nil)
 }
 
-func (b *books) since(f store.Feed, at store.Revision) store.Changes {
+func (b *recordLog) since(f store.Feed, at store.Revision) store.Changes {
 	return b.log.Since(f, at, func(k store.Key) store.Record { return b.records[k] })
 }
 

@@ -50,7 +50,7 @@ func (t *History) Note(at time.Time, who hypervisor.HostName, vm hypervisor.VMID
 }
 
 // Audit implements store.Auditor.
-func (t *History) Audit(e placement.LedgerEntry) { _ = t.add(Booked(e)) }
+func (t *History) Audit(e placement.LedgerEntry) { _ = t.add(Reserved(e)) }
 
 // Asked writes down who asked for what of a record; nil is none.
 func (t *History) Asked(who, what string, r store.Record) {
@@ -68,9 +68,9 @@ func noted(at time.Time, who hypervisor.HostName, vm hypervisor.VMID, what strin
 	return Line{At: at, Kind: NoteKind, VM: vm, Host: who, What: cut(what)}
 }
 
-// Booked is the line of a step of the books.
-func Booked(e placement.LedgerEntry) Line {
-	return Line{At: e.At, Kind: booksKind, VM: e.VM, Migration: e.Move, Host: e.Target,
+// Reserved is the line of a step of a reservation.
+func Reserved(e placement.LedgerEntry) Line {
+	return Line{At: e.At, Kind: reservationKind, VM: e.VM, Migration: e.Move, Host: e.Target,
 		What: fmt.Sprintf("%s by %s: %s and %d CPUs, %s→%s", e.Step, e.Owner, e.Amount.Memory,
 			e.Amount.CPUs, e.Source, e.Target)}
 }

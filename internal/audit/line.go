@@ -9,13 +9,13 @@ import (
 
 // The kinds of lines.
 const (
-	NoteKind  = "note"  // something was decided or done
-	writeKind = "write" // a record was stored
-	booksKind = "books" // room on a host was claimed or given back
-	askedKind = "asked" // a process at the socket of the store asked for something, or was refused
-	startKind = "start" // the participant began, or the file was opened anew
-	readKind  = "read"  // a part of what the next look has read
-	lookKind  = "look"  // the participant looked
+	NoteKind        = "note"  // something was decided or done
+	writeKind       = "write" // a record was stored
+	reservationKind = "books" // room on a host was reserved or freed
+	askedKind       = "asked" // a process at the socket of the store asked for something, or was refused
+	startKind       = "start" // the participant began, or the file was opened anew
+	readKind        = "read"  // a part of what the next look has read
+	lookKind        = "look"  // the participant looked
 	// A store did not answer that it stored a record.
 	refusedKind = "refused"
 )

@@ -53,7 +53,7 @@ func begin(l *Line) (*term, error) {
 
 // take takes in a line. It returns a look when it is complete.
 func (t *term) take(l *Line) (done *look, err error) {
-	if l.Journal == nil && (l.Kind != NoteKind && l.Kind != booksKind) {
+	if l.Journal == nil && (l.Kind != NoteKind && l.Kind != reservationKind) {
 		return nil, fmt.Errorf("what was read or written in look %d was too long to be kept",
 			l.Look)
 	}
@@ -121,7 +121,7 @@ func (t *term) hear(read []Change) error {
 func (k *look) add(l *Line, told *DeltaLog, format int) error {
 	k.lines++
 	switch l.Kind {
-	case NoteKind, booksKind:
+	case NoteKind, reservationKind:
 		k.said = append(k.said, telling(l))
 		return nil
 	case writeKind, refusedKind:

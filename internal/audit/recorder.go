@@ -129,7 +129,7 @@ func (r *Recorder) Note(at time.Time, who hypervisor.HostName, vm hypervisor.VMI
 // Audit implements store.Auditor.
 func (r *Recorder) Audit(e placement.LedgerEntry) {
 	r.done.Lines++
-	r.add(Booked(e))
+	r.add(Reserved(e))
 	if a, is := r.Recorder.(store.Auditor); is {
 		a.Audit(e)
 	}

@@ -193,6 +193,6 @@ func (s *stage) Note(at time.Time, who hypervisor.HostName, vm hypervisor.VMID, 
 }
 
 // Audit implements [store.Auditor].
-func (s *stage) Audit(e placement.LedgerEntry) { s.say(Booked(e)) }
+func (s *stage) Audit(e placement.LedgerEntry) { s.say(Reserved(e)) }
 
 func (s *stage) say(l Line) { s.said = append(s.said, telling(&l)) }

@@ -149,7 +149,7 @@ func (r *runner) change(at time.Duration) error {
 	return nil
 }
 
-// observe keeps the books, and lets the policy look if that is due. It reports whether the
+// observe counts, and lets the policy decide if it is time for that. It reports whether the
 // transfer has ended.
 func (r *runner) observe(at time.Duration, due bool) (bool, error) {
 	p, err := r.source.Progress(r.ctx, job)

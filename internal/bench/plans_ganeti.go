@@ -97,15 +97,15 @@ func (q *drain) bound() PlanRow {
 
 // firstFit moves each VM to the first host by name that has room for it.
 func (q *drain) firstFit() []plan.Wave {
-	books := append([]placement.Host{}, q.plan.Hosts...)
+	hosts := append([]placement.Host{}, q.plan.Hosts...)
 	var wave plan.Wave
 	for i := range q.plan.VMs {
 		v := &q.plan.VMs[i]
 		if !q.on(v.Home) {
 			continue
 		}
-		for k := range books {
-			h := &books[k]
+		for k := range hosts {
+			h := &hosts[k]
 			if q.on(h.Name) || h.FreeMemory() < v.Demand() || h.FreeCPUs() < v.DemandCPUs() {
 				continue
 			}

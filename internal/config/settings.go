@@ -322,7 +322,7 @@ func spans(r faults, all []span) {
 }
 
 func quotas(r faults, all map[string]Quota, c *controller.Config) {
-	const most = 1 << 53 // what the books can hold
+	const most = 1 << 53 // what reservations can hold
 	for _, tenant := range slices.Sorted(maps.Keys(all)) {
 		q, at := all[tenant], "quotas."+tenant
 		a := placement.Amount{Memory: most, CPUs: most, Disk: most}

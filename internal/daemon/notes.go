@@ -30,7 +30,7 @@ func Logger(w io.Writer, format string, level slog.Level) (*slog.Logger, error) 
 	return nil, fmt.Errorf("%q is no format of a log: use %s or %s", format, Text, JSON)
 }
 
-// Log is a [store.EventRecorder] and a [store.Auditor] that writes to a log. Steps of the books
+// Log is a [store.EventRecorder] and a [store.Auditor] that writes to a log. Steps of reservations
 // are details: only a log of debug messages shows them.
 type Log struct{ To *slog.Logger }
 
@@ -50,9 +50,9 @@ func (l Log) Note(at time.Time, who hypervisor.HostName, vm hypervisor.VMID, wha
 	l.To.LogAttrs(context.Background(), slog.LevelInfo, what, attrs...)
 }
 
-// Audit writes a step of the books.
+// Audit writes a step of a reservation.
 func (l Log) Audit(e placement.LedgerEntry) {
-	l.To.LogAttrs(context.Background(), slog.LevelDebug, "books: "+string(e.Step),
+	l.To.LogAttrs(context.Background(), slog.LevelDebug, "reservation: "+string(e.Step),
 		slog.String("vm", string(e.VM)), slog.String("migration", string(e.Move)),
 		slog.String("source", string(e.Source)), slog.String("target", string(e.Target)),
 		slog.String("memory", e.Amount.Memory.String()), slog.Int("cpus", e.Amount.CPUs))
@@ -78,7 +78,7 @@ func (all All) Note(at time.Time, who hypervisor.HostName, vm hypervisor.VMID, w
 	}
 }
 
-// Audit tells those who want to know every step of the books, too.
+// Audit tells those who want to know every step of a reservation, too.
 func (all All) Audit(e placement.LedgerEntry) {
 	for _, n := range all {
 		if a, is := n.(store.Auditor); is {

@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
-// TestOneLineATransition, with who, what and of which VM; the books are details.
+// TestOneLineATransition, with who, what and of which VM; reservations are details.
 func TestOneLineATransition(t *testing.T) {
 	for level, want := range map[slog.Level]int{slog.LevelInfo: 2, slog.LevelDebug: 3} {
 		var out bytes.Buffer

@@ -11,20 +11,20 @@ import (
 // Pages are what the ledger of a host says. They are replaced, never changed.
 type Pages map[hypervisor.VMID]store.Holding
 
-// book is the ledger of a process's host, which outlives the process.
-type book struct {
+// hostLedger is the ledger of a process's host, which outlives the process.
+type hostLedger struct {
 	w *World
 	p int
 }
 
 // Holding implements [agent.Ledger].
-func (b *book) Holding(vm hypervisor.VMID) (store.Holding, bool) {
+func (b *hostLedger) Holding(vm hypervisor.VMID) (store.Holding, bool) {
 	h, known := b.w.Ledgers[b.p][vm]
 	return h, known
 }
 
 // Keep implements [agent.Ledger]. One that has died in the middle of its look keeps nothing.
-func (b *book) Keep(h store.Holding) error {
+func (b *hostLedger) Keep(h store.Holding) error {
 	if b.w.Look.died {
 		return errHungUp
 	}
@@ -41,7 +41,7 @@ func (b *book) Keep(h store.Holding) error {
 func (w *World) agentConfig(p int) agent.Config {
 	c := w.agents
 	if w.Scene.Backup {
-		c.Ledger = &book{w, p}
+		c.Ledger = &hostLedger{w, p}
 	}
 	c.Admission = w.Scene.Marks
 	return c

@@ -10,8 +10,8 @@ import (
 
 // A mistake puts something that does wrong between the processes and what they call.
 type mistake struct {
-	hands func(hypervisor.Hypervisor) hypervisor.Hypervisor // nil: none
-	books func(store.Store) store.Store                     // nil: none
+	hands   func(hypervisor.Hypervisor) hypervisor.Hypervisor // nil: none
+	storage func(store.Store) store.Store                     // nil: none
 }
 
 func (m mistake) hypervisor(real hypervisor.Hypervisor) hypervisor.Hypervisor {
@@ -22,10 +22,10 @@ func (m mistake) hypervisor(real hypervisor.Hypervisor) hypervisor.Hypervisor {
 }
 
 func (m mistake) store(real store.Store) store.Store {
-	if m.books == nil {
+	if m.storage == nil {
 		return real
 	}
-	return m.books(real)
+	return m.storage(real)
 }
 
 // isFound plays worlds with a mistake in them until one of so many shows it.
@@ -100,5 +100,5 @@ func (c careless) Put(ctx context.Context, r store.Record, while ...store.Record
 // A participant that stands before a write while another writes must not overwrite that: only between
 // two calls of a look does another come in between.
 func TestAStoreThatOverwritesIsFound(t *testing.T) {
-	isFound(t, mistake{books: func(s store.Store) store.Store { return careless{s} }}, 200)
+	isFound(t, mistake{storage: func(s store.Store) store.Store { return careless{s} }}, 200)
 }

@@ -39,12 +39,12 @@ type process struct {
 // spawn starts a process that knows nothing.
 func (w *world) spawn(host hypervisor.HostName) {
 	p := &process{w: w, host: host, told: true}
-	books := line{p, w.mistake.store(w.store)}
+	records := line{p, w.mistake.store(w.store)}
 	if host == "" {
-		p.brain = controller.New(w.config, books, w)
+		p.brain = controller.New(w.config, records, w)
 	} else {
 		hands := w.mistake.hypervisor(torn{w.Host(host), w, host})
-		p.brain = agent.New(host, agent.Config{}, phone{p, hands}, books, w)
+		p.brain = agent.New(host, agent.Config{}, phone{p, hands}, records, w)
 	}
 	p.next, p.stop = iter.Pull(p.run)
 	w.procs = append(w.procs, p)

@@ -62,7 +62,7 @@ var Planted = []Mutant{
 	{"hands a VM over that does not name its migration", "controller/controller.go",
 		"next.ActiveMigration = f.rec.Spec.ID\n\treturn c.put(ctx, next, now)",
 		"next.ActiveMigration = f.rec.Spec.ID\n\tclaimed := *next\n\tg.rec = &claimed\n\treturn true, nil"},
-	// The controller's books.
+	// The controller's reservations.
 	{"does not write down where a VM has moved", "controller/controller.go",
 		"next.MoveTo(f.rec.State.Target)\n\t\t\tnext.EvacuateFrom", "next.EvacuateFrom"},
 	{"takes the target for the VM's home although its move has failed",

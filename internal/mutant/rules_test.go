@@ -42,7 +42,7 @@ func twoAtOnce(w *sim.World) error {
 	return nil
 }
 
-// noneRefuses: who was chosen by the books is not refused by the host itself.
+// noneRefuses: a target that the controller has chosen does not refuse.
 func noneRefuses(w *sim.World) error {
 	for _, m := range w.Moving() {
 		if len(m.Target.Refused) > 0 {

@@ -26,7 +26,7 @@ func legacy(l *evaluation) Decision {
 	return v
 }
 
-// legacyProgress keeps the books on progress. The "watermark" is the previous
+// legacyProgress tracks progress. The "watermark" is the previous
 // sample and not the lowest: any decrease counts.
 // Source: KubeVirt v1.9.0 live-migration-source.go:856 (processInflightMigration).
 func (l *evaluation) legacyProgress() LegacyState {

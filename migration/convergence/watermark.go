@@ -71,7 +71,7 @@ func (l *evaluation) calm(v Decision) time.Duration {
 	return later(l.since, max(0, calm))
 }
 
-// mark keeps the books on progress: does data move, and does the backlog fall?
+// mark tracks progress: does data move, and does the backlog fall?
 // Within a pass what remains always falls, so only the backlogs at the starts of
 // passes are compared with each other.
 func (l *evaluation) mark() {

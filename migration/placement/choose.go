@@ -55,7 +55,7 @@ type PolicyViolation struct {
 	Reason
 }
 
-// Decide answers a request. hosts are all hosts, as the books have them.
+// Decide answers a request. hosts are all hosts, with their reservations.
 func Decide(c *Config, r *Request, hosts []Host) Decision {
 	if why := r.check(hosts); len(why) > 0 {
 		return Decision{Outcome: BadRequest, Why: why, Code: BadInput}
@@ -68,9 +68,9 @@ func Decide(c *Config, r *Request, hosts []Host) Decision {
 }
 
 // Confirm decides again whether a target that was decided on is still one. host
-// is the target as the books have it, with the VM's own reservation, which does
+// is the target with its reservations, that of the VM included, which does
 // not count against it. It returns every reason against; none confirms. Of two
-// moves that were decided from the same books, and do not fit together, each is
+// moves that were decided from the same reservations, and do not fit together, each is
 // refused while both are reserved: cancel the refused one before the next is asked.
 func Confirm(
 	c *Config, r *Request, host *Host, hosts []Host,

@@ -184,7 +184,7 @@ func TestMovesNeverOverbook(t *testing.T) {
 			r.Source = ""
 			d := placement.Decide(&placement.Config{}, r, x.Hosts())
 			if d.Outcome == placement.Accepted && !x.Reserve(vm, d.Host) {
-				t.Fatalf("the books refuse %s on %s", vm.ID, d.Host)
+				t.Fatalf("the index refuses %s on %s", vm.ID, d.Host)
 			}
 		}
 		for _, h := range x.Hosts() {
@@ -288,7 +288,7 @@ func TestConfirmAcceptsWhatWasReserved(t *testing.T) {
 		}
 		x := placement.NewIndex(0, hosts...)
 		if !x.Reserve(vm, d.Host) {
-			t.Fatal("the books refuse")
+			t.Fatal("the index refuses")
 		}
 		h, _ := x.Get(d.Host)
 		if why := placement.Confirm(&placement.Config{}, r, &h, x.Hosts()); len(why) > 0 {

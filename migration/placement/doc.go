@@ -2,8 +2,8 @@
 //
 // [Check] answers every [Reason] why one host cannot take one VM; none means it
 // can. [Index] keeps many hosts in order of preference, most free memory first,
-// finds the best one that can take a VM, and keeps the books of what is
-// reserved on them.
+// finds the best one that can take a VM, and counts what is reserved
+// on them.
 //
 // A caller of the Index
 //
@@ -99,7 +99,7 @@
 //
 // # Ledger of reservations
 //
-// This part keeps the books of who holds what of which host while VMs move.
+// This part accounts for what each VM and each move holds of which host while VMs move.
 //
 //	           source            target
 //	at home    held by the VM
@@ -130,7 +130,7 @@
 // of a host, and where: on which CPUs, with which pages.
 //
 // fitsTopology answers yes or no and allocates nothing; fit also says where; take
-// and free keep the books, and are each other's inverse. Every part of the VM
+// and free change the count, and are each other's inverse. Every part of the VM
 // goes into a cell of its own. The match is exact: when there is a way to seat
 // all parts, it is found.
 //

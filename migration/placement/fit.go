@@ -234,7 +234,7 @@ func useOf(use []CellUse, c int) *CellUse {
 	return &nothing
 }
 
-// take books seats, and returns the use of all cells then. It changes use only
+// take reserves seats, and returns the use of all cells then. It changes use only
 // where it returns it.
 func take(use []CellUse, seats []Seat) []CellUse {
 	for _, s := range seats {

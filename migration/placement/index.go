@@ -9,7 +9,7 @@ import (
 )
 
 // An Index holds hosts in order of preference, most free memory first, and
-// keeps the books of what is reserved on them. Finding a host and changing one
+// counts what is reserved on them. Finding a host and changing one
 // cost O(log n) typically; a VM that hosts with enough room refuse for another
 // reason costs O(log n) for each of them. An Index belongs to one caller: it
 // has no lock. [NewIndex] makes one.
@@ -49,7 +49,7 @@ func (x *Index) Use(all ...Filter) {
 	x.search.filters = x.filters
 }
 
-// Hosts returns all hosts as the books have them now, in no particular order.
+// Hosts returns all hosts with their present reservations, in no particular order.
 // They are shared: they are not to be changed, and hold until the next entry.
 func (x *Index) Hosts() []Host { return x.tree.hosts }
 
@@ -75,7 +75,7 @@ func (x *Index) Survey(vm *VM, source hypervisor.HostName) *Move {
 }
 
 // Update adds a host, or replaces all that is known about it: host says what is
-// used and reserved, and the books go on from there. A group that counts
+// used and reserved, and later changes apply to that. A group that counts
 // no VM is dropped.
 func (x *Index) Update(host Host) {
 	groups := maps.Clone(host.Groups)
@@ -93,7 +93,7 @@ func (x *Index) Update(host Host) {
 	x.settle(i)
 }
 
-// Get returns a host as the books have it now. Its labels and taints are
+// Get returns a host with its present reservations. Its labels and taints are
 // shared and are not to be changed.
 func (x *Index) Get(name hypervisor.HostName) (Host, bool) {
 	i, ok := x.at[name]
@@ -103,7 +103,7 @@ func (x *Index) Get(name hypervisor.HostName) (Host, bool) {
 	return x.tree.hosts[i].Clone(), true
 }
 
-// Changes returns how often the books have changed.
+// Changes returns how often the reservations have changed.
 func (x *Index) Changes() int { return x.changes }
 
 // Len returns how many hosts there are.

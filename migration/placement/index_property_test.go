@@ -12,8 +12,8 @@ import (
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
-// books are what the hosts of an index must be like, kept the simple way.
-type books struct {
+// model is what the hosts of an index must be like, kept the simple way.
+type model struct {
 	t       *rapid.T
 	inbound int
 	index   *placement.Index
@@ -22,8 +22,8 @@ type books struct {
 	here    map[hypervisor.HostName][]*placement.VM // arrived
 }
 
-func drawBooks(t *rapid.T) *books {
-	b := &books{
+func drawModel(t *rapid.T) *model {
+	b := &model{
 		t:       t,
 		inbound: rapid.IntRange(0, 3).Draw(t, "index inbound"),
 		hosts:   map[hypervisor.HostName]placement.Host{},
@@ -39,7 +39,7 @@ func drawBooks(t *rapid.T) *books {
 }
 
 // bestByBruteForce asks every host, and remembers the best that accepts.
-func (b *books) bestByBruteForce(
+func (b *model) bestByBruteForce(
 	vm *placement.VM, o placement.Options,
 ) (best hypervisor.HostName, ok bool) {
 	for name := range b.hosts {
@@ -59,7 +59,7 @@ func (b *books) bestByBruteForce(
 }
 
 // place reserves a VM on the best host, and checks that it is the best.
-func (b *books) place(t *rapid.T) {
+func (b *model) place(t *rapid.T) {
 	vm, o := drawVM(t), drawOptions(t)
 	got, ok := b.index.Best(vm, o)
 	want, found := b.bestByBruteForce(vm, o)
@@ -84,10 +84,10 @@ func (b *books) place(t *rapid.T) {
 	}
 }
 
-// end takes one VM off a list, and books its end.
-func (b *books) end(
+// end takes one VM off a list, and ends its reservation.
+func (b *model) end(
 	t *rapid.T, lists map[hypervisor.HostName][]*placement.VM,
-	book func(*placement.VM, hypervisor.HostName) bool,
+	change func(*placement.VM, hypervisor.HostName) bool,
 ) {
 	names := slices.Sorted(maps.Keys(lists))
 	names = slices.DeleteFunc(names, func(n hypervisor.HostName) bool { return len(lists[n]) == 0 })
@@ -98,13 +98,13 @@ func (b *books) end(
 	i := rapid.IntRange(0, len(lists[name])-1).Draw(t, "which")
 	vm := lists[name][i]
 	lists[name] = slices.Delete(lists[name], i, i+1)
-	if !book(vm, name) {
+	if !change(vm, name) {
 		t.Fatalf("the end of %v on %s was refused", vm, name)
 	}
 }
 
 // check compares every host with what was reported first and has come since.
-func (b *books) check(t *rapid.T) {
+func (b *model) check(t *rapid.T) {
 	for name, first := range b.hosts {
 		want := first
 		want.Groups = maps.Clone(first.Groups)
@@ -121,7 +121,7 @@ func (b *books) check(t *rapid.T) {
 		}
 		got, _ := b.index.Get(name)
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("the books of %s (-want +got):\n%s", name, diff)
+			t.Fatalf("the reservations of %s (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func (b *books) check(t *rapid.T) {
 // entries are exact inverses, and nothing is ever negative or over capacity.
 func TestTheBooksBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := drawBooks(t)
+		b := drawModel(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"a VM is placed":       b.place,
 			"a VM is placed again": b.place,
@@ -166,7 +166,7 @@ func TestReserveAndCancelIsIdentity(t *testing.T) {
 		}
 		after, _ := x.Get("n1")
 		if diff := cmp.Diff(before, after); diff != "" {
-			t.Fatalf("the books (-before +after):\n%s", diff)
+			t.Fatalf("the reservations (-before +after):\n%s", diff)
 		}
 		if again, found := x.Best(other, o); again != best || found != ok {
 			t.Fatalf("Best was %q, %v and is now %q, %v", best, ok, again, found)

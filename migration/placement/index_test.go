@@ -119,8 +119,8 @@ func TestTheBooksRefuseWhatMakesNoSense(t *testing.T) {
 	vm.Constraints.Apart = []string{"db"}
 	huge := &placement.VM{Memory: 1<<63 - 1, CPUs: 1}
 	rows := []struct {
-		name string
-		book func(*placement.Index) bool
+		name   string
+		change func(*placement.Index) bool
 	}{
 		{"an unknown host", func(x *placement.Index) bool { return x.Reserve(vm, "n9") }},
 		{"an arrival that was not announced", func(x *placement.Index) bool {
@@ -149,12 +149,12 @@ func TestTheBooksRefuseWhatMakesNoSense(t *testing.T) {
 			h := empty("n1", 64)
 			h.UsedMemory, h.UsedCPUs = 8*hypervisor.GiB, 1
 			x := placement.NewIndex(0, h)
-			if row.book(x) {
+			if row.change(x) {
 				t.Error("the entry was made")
 			}
 			got, _ := x.Get("n1")
 			if diff := cmp.Diff(h, got); diff != "" {
-				t.Errorf("the books changed (-before +after):\n%s", diff)
+				t.Errorf("the reservations changed (-before +after):\n%s", diff)
 			}
 		})
 	}
@@ -171,7 +171,7 @@ func TestAVMIsCountedOnceInAGroupThatItNamesTwice(t *testing.T) {
 	}
 	got.Groups["db"] = 7
 	if again, _ := x.Get("n1"); again.Groups["db"] != 1 {
-		t.Error("the books can be changed through the answer of Get")
+		t.Error("the reservations can be changed through the answer of Get")
 	}
 }
 

@@ -13,47 +13,47 @@ func (h *Host) FreeMemory() hypervisor.Bytes { return h.Memory - h.UsedMemory }
 // FreeCPUs returns the CPUs that are neither used nor reserved, as FreeMemory.
 func (h *Host) FreeCPUs() int { return h.CPUs - h.UsedCPUs }
 
-// Reserve books vm as on its way to host: its memory, its CPUs, its groups and
+// Reserve reserves room for vm, which is on its way to host: its memory, its CPUs, its groups and
 // one incoming migration. It does not ask whether the VM fits, so that what a
-// store remembers can be booked again; [Index.Best] and [Index.Check] answer
-// that. Where the host has a [Load] it also books disk, devices and cells.
+// store remembers can be reserved again; [Index.Best] and [Index.Check] answer
+// that. Where the host has a [Load] it also reserves disk, devices and cells.
 //
-// Like every entry in the books it reports whether it was made. It is refused,
+// Like every change of the index it reports whether it was made. It is refused,
 // and changes nothing, when the index does not know the host, when the VM's
 // size is negative, or when a number would turn negative or overflow.
 func (x *Index) Reserve(vm *VM, host hypervisor.HostName) bool {
-	return x.book(host, entry{vm, +1, +1})
+	return x.change(host, entry{vm, +1, +1})
 }
 
-// Arrive books that a VM on its way to host has come: one incoming migration
+// Arrive ends the move of a VM to host, which has come: one incoming migration
 // less. Its memory, CPUs and groups stay used.
 func (x *Index) Arrive(host hypervisor.HostName) bool {
-	return x.book(host, entry{&VM{}, 0, -1})
+	return x.change(host, entry{&VM{}, 0, -1})
 }
 
-// Hold books vm at home on host: Reserve and Arrive at once.
+// Hold reserves room for vm at home on host: Reserve and Arrive at once.
 func (x *Index) Hold(vm *VM, host hypervisor.HostName) bool {
-	return x.book(host, entry{vm, +1, 0})
+	return x.change(host, entry{vm, +1, 0})
 }
 
-// Cancel books that vm will not come to host: it undoes Reserve.
+// Cancel drops the reservation of a vm that will not come to host: it undoes Reserve.
 func (x *Index) Cancel(vm *VM, host hypervisor.HostName) bool {
-	return x.book(host, entry{vm, -1, -1})
+	return x.change(host, entry{vm, -1, -1})
 }
 
-// Leave books that vm is gone from host: its memory, CPUs and groups are free.
+// Leave drops the reservation of a vm that is gone from host: its memory, CPUs and groups are free.
 func (x *Index) Leave(vm *VM, host hypervisor.HostName) bool {
-	return x.book(host, entry{vm, -1, 0})
+	return x.change(host, entry{vm, -1, 0})
 }
 
-// An entry changes the books of one host.
+// An entry changes the reservations of one host.
 type entry struct {
 	vm       *VM
 	here     int // +1 vm is counted, -1 it is no longer
 	incoming int // +1 a migration is on its way, -1 it is no longer
 }
 
-func (x *Index) book(name hypervisor.HostName, e entry) bool {
+func (x *Index) change(name hypervisor.HostName, e entry) bool {
 	i, ok := x.at[name]
 	if !ok || !x.tree.hosts[i].may(e) {
 		return false

@@ -8,7 +8,7 @@ import (
 )
 
 // A Load is what is taken of a host beside memory and CPUs, by VMs there and on
-// their way. The books keep it; nil is unknown and stays so.
+// their way. The [Index] counts it; nil is unknown and stays so.
 type Load struct {
 	VMs     int
 	Busy    int // builds and copies; moves in are counted by Host.Incoming
@@ -20,7 +20,7 @@ type Load struct {
 
 // Held is what one VM has of a host. It makes giving back exact.
 type Held struct {
-	VM    *VM // as it was booked; shared and never changed
+	VM    *VM // as it was counted; shared and never changed
 	Count int // the VM is here, or on its way, so many times
 	Seats []Seat
 }
@@ -55,19 +55,19 @@ func (h *Host) FreeDevices(class string) int {
 	return n
 }
 
-// Clone returns a copy of h whose books can be changed apart from h's.
+// Clone returns a copy of h whose reservations can be changed apart from h's.
 func (h *Host) Clone() Host {
 	c := *h
 	c.Groups, c.Load = maps.Clone(h.Groups), h.Load.clone()
 	return c
 }
 
-// With returns h after vm was booked as on its way there; false when the books
-// refuse (see [Index.Reserve]). h stays as it is.
+// With returns h with a reservation for vm, which is on its way there; false when that
+// is refused (see [Index.Reserve]). h stays as it is.
 func (h *Host) With(vm *VM) (Host, bool) { return h.after(entry{vm, +1, +1}) }
 
 // Without returns h after vm has left, or will not come if it was on its way;
-// false when the books refuse. h stays as it is.
+// false when that is refused. h stays as it is.
 func (h *Host) Without(vm *VM, onItsWay bool) (Host, bool) {
 	e := entry{vm, -1, 0}
 	if onItsWay {
@@ -95,7 +95,7 @@ func (l *Load) clone() *Load {
 	return &c
 }
 
-// may reports whether vm can be taken off the books.
+// may reports whether vm can be taken off the load.
 func (l *Load) may(vm *VM) bool {
 	for _, d := range vm.Constraints.Devices {
 		if l.Devices.Of(d.Class) < l.sum(vm, d.Class) {
@@ -115,7 +115,7 @@ func (*Load) sum(vm *VM, class string) int {
 	return n
 }
 
-// apply books vm in (sign +1) or out (-1).
+// apply counts vm (sign +1), or no longer (-1).
 func (l *Load) apply(vm *VM, facts *Facts, sign int) {
 	l.VMs += sign
 	l.Disk += hypervisor.Bytes(sign) * vm.Disk

@@ -88,7 +88,7 @@ func TestTheBooksCountWhatAVMTakes(t *testing.T) {
 	}
 }
 
-// TestWithAndWithoutAreOpposites, also for a VM that is booked twice, and they
+// TestWithAndWithoutAreOpposites, also for a VM that is reserved twice, and they
 // change no copy but their own.
 func TestWithAndWithoutAreOpposites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -108,7 +108,7 @@ func TestWithAndWithoutAreOpposites(t *testing.T) {
 			t.Fatalf("the host itself changed (-before +after):\n%s", diff)
 		}
 		if diff := cmp.Diff(before, after, cmpopts.EquateEmpty()); diff != "" {
-			t.Fatalf("booked and taken back (-before +after):\n%s", diff)
+			t.Fatalf("reserved and taken back (-before +after):\n%s", diff)
 		}
 		if cmp.Equal(with, before) {
 			t.Fatal("an entry changed nothing")
@@ -136,7 +136,7 @@ func TestTheBooksRefuseVMsWithoutASize(t *testing.T) {
 			refused = x.Leave(special("a"), "n1")
 		}
 		if refused {
-			t.Errorf("%s is booked", name)
+			t.Errorf("%s is reserved", name)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func earlier(rules []GroupRule, group string) bool {
 }
 
 // others returns how many members of a group are on the host, or on their way,
-// besides the VM itself, which the books count on its source.
+// besides the VM itself, which is counted on its source.
 func (h *Host) others(group string, source hypervisor.HostName) int {
 	n := h.Groups[group]
 	if h.Name == source && source != "" {

@@ -36,7 +36,7 @@ func (a Amount) sane() bool {
 		a.Memory <= most && a.CPUs <= most && a.Disk <= most
 }
 
-// A Reservation is one entry in the books.
+// A Reservation is what one VM or one move holds of a host.
 type Reservation struct {
 	VM hypervisor.VMID `json:"vm"`
 	// Move is the move that holds the claim; "" when the VM itself does.
@@ -51,7 +51,7 @@ type Reservation struct {
 	Deadline time.Time        `json:"deadline,omitzero"`
 }
 
-// A Plan is a move to be booked.
+// A ReservationPlan is a move that wants a reservation.
 type ReservationPlan struct {
 	ID     hypervisor.JobID
 	VM     hypervisor.VMID
@@ -134,7 +134,7 @@ func NewLedger(claims ...Reservation) (*Ledger, error) {
 	return l, nil
 }
 
-// Settle books a VM at home on a host, in its present size. It is refused while
+// Settle makes the reservation of a VM at home on a host, in its present size. It is refused while
 // the VM moves, and for a negative amount; a VM that was at home elsewhere is no
 // longer.
 func (l *Ledger) Settle(c Reservation, now time.Time) (LedgerEntry, bool) {
@@ -151,7 +151,7 @@ func (l *Ledger) Settle(c Reservation, now time.Time) (LedgerEntry, bool) {
 	return e, true
 }
 
-// Accept books a move: its VM holds the target from now on, and the move holds
+// Accept makes the reservations of a move: its VM holds the target from now on, and the move holds
 // what the VM held. It is refused with every reason: room and quota of Limits, a
 // VM that moves already, a target that it is on. Accepting the same move again
 // changes nothing.
@@ -306,7 +306,7 @@ func (c *Reservation) settled() Reservation {
 	return Reservation{VM: c.VM, Host: c.Host, Tenant: c.Tenant, Amount: c.Amount}
 }
 
-// Drop takes a VM that is gone off the books, on both sides of its move.
+// Drop drops the reservations of a VM that is gone, on both sides of its move.
 func (l *Ledger) Drop(vm hypervisor.VMID, now time.Time) (LedgerEntry, bool) {
 	c := l.held[vm]
 	if c == nil {

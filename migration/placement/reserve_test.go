@@ -130,7 +130,7 @@ func TestAcceptRefusesWithEveryReason(t *testing.T) {
 				t.Errorf("refused with %s\nwant %s", got, row.want)
 			}
 			if diff := cmp.Diff(before, l.Claims()); (diff == "") != (len(why) > 0) {
-				t.Errorf("%d reasons, and the books (-before +after):\n%s", len(why), diff)
+				t.Errorf("%d reasons, and the reservations (-before +after):\n%s", len(why), diff)
 			}
 		})
 	}
@@ -145,7 +145,7 @@ func TestStepsMayBeRepeated(t *testing.T) {
 		t.Errorf("accepted again: %v (-first +second):\n%s", why, diff)
 	}
 	if diff := cmp.Diff(before, l.Claims()); diff != "" {
-		t.Errorf("accepted again, the books (-before +after):\n%s", diff)
+		t.Errorf("accepted again, the reservations (-before +after):\n%s", diff)
 	}
 	if _, ok := l.Settle(home("vm", "n3", 1), noon); ok {
 		t.Error("a VM is settled while it moves")
@@ -190,9 +190,9 @@ func TestAnExtendedMoveIsOverdueLater(t *testing.T) {
 	}
 }
 
-// TestTheLateCheckSeesWhatTwoLedgersBooked: two schedulers, each with its own
-// view, both book the last room; together only one has it.
-func TestTheLateCheckSeesWhatTwoLedgersBooked(t *testing.T) {
+// TestTheLateCheckSeesWhatTwoLedgersReserved: two schedulers, each with its own
+// view, both reserve the last room; together only one has it.
+func TestTheLateCheckSeesWhatTwoLedgersReserved(t *testing.T) {
 	a, b := ledger(t), ledger(t)
 	a.Accept(plan("m1", "v1", "n2"), limits(4, 99))
 	b.Accept(plan("m2", "v2", "n2"), limits(4, 99))

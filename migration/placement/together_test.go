@@ -58,9 +58,9 @@ func oneByOne(t *rapid.T, vms []*placement.VM, full placement.Host) bool {
 			}
 		}
 		want = want && placement.FitsAll(placement.AllFilters(), &alone, &full, placement.Options{Source: "n1"})
-		next, booked := full.With(&alone)
-		if !booked {
-			t.Fatalf("VM %d is not booked", i)
+		next, reserved := full.With(&alone)
+		if !reserved {
+			t.Fatalf("VM %d is not reserved", i)
 		}
 		full = next
 	}

@@ -24,7 +24,7 @@ import (
 //	reserve web n2 / cancel web n2    without asking
 //	debts
 type chooseFleet struct {
-	books *placement.Index
+	index *placement.Index
 	vms   map[string]*placement.VM
 	on    map[string]hypervisor.HostName
 	debts []placement.PolicyViolation
@@ -32,7 +32,7 @@ type chooseFleet struct {
 
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		f := &chooseFleet{books: placement.NewIndex(0), vms: map[string]*placement.VM{},
+		f := &chooseFleet{index: placement.NewIndex(0), vms: map[string]*placement.VM{},
 			on: map[string]hypervisor.HostName{}}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
@@ -45,12 +45,12 @@ func TestTranscripts(t *testing.T) {
 			case "debts":
 				return f.listDebts()
 			case "reserve", "cancel":
-				book := f.books.Reserve
+				change := f.index.Reserve
 				if d.Cmd == "cancel" {
-					book = f.books.Cancel
+					change = f.index.Cancel
 				}
 				host := hypervisor.HostName(d.CmdArgs[1].Key)
-				return fmt.Sprint(book(f.vms[d.CmdArgs[0].Key], host))
+				return fmt.Sprint(change(f.vms[d.CmdArgs[0].Key], host))
 			}
 			d.Fatalf(t, "unknown command %s", d.Cmd)
 			return ""
@@ -104,7 +104,7 @@ func (f *chooseFleet) host(t *testing.T, d *datadriven.TestData) string {
 	if rack := word(t, d, "rack", ""); rack != "" {
 		h.Labels = placement.Labels{"rack": rack}
 	}
-	f.books.Update(h)
+	f.index.Update(h)
 	return "ok"
 }
 
@@ -139,7 +139,7 @@ func (f *chooseFleet) vm(t *testing.T, d *datadriven.TestData) string {
 	}
 	f.vms[name] = vm
 	if on := hypervisor.HostName(word(t, d, "on", "")); on != "" {
-		if !f.books.Reserve(vm, on) || !f.books.Arrive(on) {
+		if !f.index.Reserve(vm, on) || !f.index.Arrive(on) {
 			d.Fatalf(t, "%s cannot be on %s", name, on)
 		}
 		f.on[name] = on
@@ -160,14 +160,14 @@ func (f *chooseFleet) ask(t *testing.T, d *datadriven.TestData) string {
 	c := &placement.Config{}
 	switch d.Cmd {
 	case "confirm":
-		h, _ := f.books.Get(r.Host)
-		return lines(placement.Confirm(c, r, &h, f.books.Hosts()), "confirmed")
+		h, _ := f.index.Get(r.Host)
+		return lines(placement.Confirm(c, r, &h, f.index.Hosts()), "confirmed")
 	case "explain":
-		return explain(placement.Explain(c, r, f.books.Hosts()))
+		return explain(placement.Explain(c, r, f.index.Hosts()))
 	}
-	decision := placement.Decide(c, r, f.books.Hosts())
+	decision := placement.Decide(c, r, f.index.Hosts())
 	if d.HasArg("reserve") && decision.Outcome == placement.Accepted {
-		f.books.Reserve(r.VM, decision.Host)
+		f.index.Reserve(r.VM, decision.Host)
 		f.debts = append(f.debts, decision.Debts...)
 	}
 	return decide(decision)

@@ -38,7 +38,7 @@ func (s *settings) attended(at *stage, f func()) (failed *failure) {
 			return failed
 		case <-tick.C:
 		}
-		count, asking := at.book.Pulse()
+		count, asking := at.policyCheck.Pulse()
 		if !asking || count != last {
 			last, same = count, 0
 			continue
@@ -46,7 +46,7 @@ func (s *settings) attended(at *stage, f func()) (failed *failure) {
 		if same++; same < looks {
 			continue
 		}
-		if found := at.book.Abandon(count); found != nil {
+		if found := at.policyCheck.Abandon(count); found != nil {
 			return &failure{Name: found.Name(), At: at.now, hangs: true,
 				Detail: fmt.Sprintf("for %v\n%s", s.patience, found.Why())}
 		}
@@ -55,7 +55,7 @@ func (s *settings) attended(at *stage, f func()) (failed *failure) {
 
 // interrupted says who ended the goroutine that played.
 func (at *stage) interrupted() *failure {
-	if found := at.book.Interrupted(); found != nil {
+	if found := at.policyCheck.Interrupted(); found != nil {
 		return &failure{Name: found.Name(), At: at.now, Detail: found.Why()}
 	}
 	return &failure{Name: "an invariant ends the goroutine that asked it", At: at.now,

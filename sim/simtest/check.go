@@ -118,8 +118,8 @@ func rapidFlag[T any](name string, otherwise T) T {
 	return otherwise
 }
 
-// stage returns a stage with a book of its own.
-func (s *settings) stage() *stage { return &stage{settings: s, book: &PolicyCheck{}} }
+// stage returns a stage with a policyCheck of its own.
+func (s *settings) stage() *stage { return &stage{settings: s, policyCheck: &PolicyCheck{}} }
 
 // How long a world is made smaller, by the clock on the wall, and how many decisions may be
 // left behind that do not return: each keeps a goroutine.

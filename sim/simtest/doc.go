@@ -71,10 +71,10 @@
 // they are none: a policy that panics, answers nonsense, answers differently when it is asked
 // the same again, asks for what the configuration forbids, or writes what it was only shown.
 //
-//	book := &PolicyCheck{}
-//	config.Agent.Converge = CheckConvergence(book, "mine", mine)
+//	policyCheck := &PolicyCheck{}
+//	config.Agent.Converge = CheckConvergence(policyCheck, "mine", mine)
 //	…
-//	book.Finding() // the first thing that was wrong, by the policy's name, or nil
+//	policyCheck.Finding() // the first thing that was wrong, by the policy's name, or nil
 //
 // The caller (1) wraps the decision, (2) runs whatever asks it, and (3) asks the [PolicyCheck].
 // After a finding the guard answers in the policy's place, something harmless, so that the

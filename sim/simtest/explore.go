@@ -110,12 +110,12 @@ func (at *stage) explore(ctx context.Context, t testing.TB, b explore.Config) bo
 
 // enter plugs the decisions into one more world, in place of the one before.
 func (at *stage) enter(c *controller.Config, a *agent.Config) explore.Judge {
-	at.book.Reset()
+	at.policyCheck.Reset()
 	all := sim.Config{Controller: *c, Agent: *a}
-	at.configure(&all, at.book)
+	at.configure(&all, at.policyCheck)
 	*c, *a = all.Controller, all.Agent
 	return func(w explore.View) (name, detail string) {
-		if f := at.book.Finding(); f != nil {
+		if f := at.policyCheck.Finding(); f != nil {
 			return f.Name(), strings.TrimPrefix(f.String(), f.Name()+": ")
 		}
 		for _, j := range at.common {

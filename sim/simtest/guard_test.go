@@ -35,22 +35,22 @@ func TestGodwitsOwnDecisionsAreDecisions(t *testing.T) {
 		core := plain.Controller.Migration.Complete()
 		plain.Controller.Migration.Retry = core.Backoff
 
-		book, guarded := &simtest.PolicyCheck{}, plain
+		policyCheck, guarded := &simtest.PolicyCheck{}, plain
 		c := &guarded.Controller
-		c.Evacuation.Policy = simtest.CheckEvacuation(book, "adaptive", evacuation.AdaptivePolicy{})
-		c.Migration.Retry = simtest.CheckRetry(book, "backoff", core.Backoff)
+		c.Evacuation.Policy = simtest.CheckEvacuation(policyCheck, "adaptive", evacuation.AdaptivePolicy{})
+		c.Migration.Retry = simtest.CheckRetry(policyCheck, "backoff", core.Backoff)
 		c.Placement.Filters, c.Placement.Weighers = placement.AllFilters(), placement.Spread()
 		for i, f := range c.Placement.Filters {
-			c.Placement.Filters[i] = simtest.CheckFilter(book, f)
+			c.Placement.Filters[i] = simtest.CheckFilter(policyCheck, f)
 		}
 		for i, of := range c.Placement.Weighers {
-			c.Placement.Weighers[i] = simtest.CheckWeigher(book, of)
+			c.Placement.Weighers[i] = simtest.CheckWeigher(policyCheck, of)
 		}
-		guarded.Agent.Converge = simtest.CheckConvergence(book, "converge", plain.Agent.Converge)
+		guarded.Agent.Converge = simtest.CheckConvergence(policyCheck, "converge", plain.Agent.Converge)
 		guarded.Chooser, plain.Chooser = sim.Seeded(w.Seed), sim.Seeded(w.Seed)
 
 		want, got := trace(t, s.Build, plain), trace(t, s.Build, guarded)
-		if f := book.Finding(); f != nil {
+		if f := policyCheck.Finding(); f != nil {
 			t.Fatalf("%v\n%s", f, w)
 		}
 		if want != got {
@@ -79,9 +79,9 @@ func trace(t *rapid.T, build func(sim.Config) (*sim.World, error), c sim.Config)
 // What is an order, however odd, is none to complain about: any ranking of any three.
 func TestEveryOrderPasses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		book := &simtest.PolicyCheck{}
+		policyCheck := &simtest.PolicyCheck{}
 		rank := rapid.SliceOfN(rapid.IntRange(0, 3), 4, 4).Draw(t, "ranks")
-		p := simtest.CheckEvacuation(book, "ranked", ranked(rank))
+		p := simtest.CheckEvacuation(policyCheck, "ranked", ranked(rank))
 		vms := []evacuation.EvacuatingVM{{VM: "0"}, {VM: "1"}, {VM: "2"}, {VM: "3"}}
 		for range 20 {
 			a := vms[rapid.IntRange(0, 3).Draw(t, "a")]
@@ -90,7 +90,7 @@ func TestEveryOrderPasses(t *testing.T) {
 				t.Fatalf("%s and %s: %d, not %d", a.VM, b.VM, got, want)
 			}
 		}
-		if f := book.Finding(); f != nil {
+		if f := policyCheck.Finding(); f != nil {
 			t.Fatal(f)
 		}
 	})
@@ -135,37 +135,37 @@ func TestAWaitThatHasPassedBeforeItBeganIsNonsense(t *testing.T) {
 		{"never", func(migration.ID, []migration.Attempt) time.Time { panic("never") },
 			simtest.Panics},
 	} {
-		book := &simtest.PolicyCheck{}
-		simtest.CheckRetry(book, "mine", row.retry)("b", attempts)
+		policyCheck := &simtest.PolicyCheck{}
+		simtest.CheckRetry(policyCheck, "mine", row.retry)("b", attempts)
 		kind := simtest.Kind("")
-		if f := book.Finding(); f != nil {
+		if f := policyCheck.Finding(); f != nil {
 			kind = f.Kind
 		}
 		if kind != row.kind {
-			t.Errorf("%s: want %q, got %v", row.name, row.kind, book.Finding())
+			t.Errorf("%s: want %q, got %v", row.name, row.kind, policyCheck.Finding())
 		}
 		attempts[0].Because = ""
 	}
 }
 
-// After a finding no policy is asked any more, and a book that is reset finds the same again.
+// After a finding no policy is asked any more, and a policyCheck that is reset finds the same again.
 // A controller whose clock was set back notes that the younger attempt failed before the older.
 func TestAWaitAfterAClockWasSetBackMakesSense(t *testing.T) {
 	attempts := []migration.Attempt{
 		{ID: "a", Phase: migration.Failed, FailedAt: sim.Epoch.Add(time.Hour)},
 		{ID: "b", Phase: migration.Failed, FailedAt: sim.Epoch}, {ID: "c"}}
-	book := &simtest.PolicyCheck{}
-	simtest.CheckRetry(book, "mine", func(_ migration.ID, a []migration.Attempt) time.Time {
+	policyCheck := &simtest.PolicyCheck{}
+	simtest.CheckRetry(policyCheck, "mine", func(_ migration.ID, a []migration.Attempt) time.Time {
 		return a[1].FailedAt.Add(time.Minute)
 	})("c", attempts)
-	if f := book.Finding(); f != nil {
+	if f := policyCheck.Finding(); f != nil {
 		t.Errorf("got %v", f)
 	}
 }
 
 func TestAfterAFindingTheGuardAnswers(t *testing.T) {
-	book, asked := &simtest.PolicyCheck{}, 0
-	r := simtest.CheckRetry(book, "mine", func(migration.ID, []migration.Attempt) time.Time {
+	policyCheck, asked := &simtest.PolicyCheck{}, 0
+	r := simtest.CheckRetry(policyCheck, "mine", func(migration.ID, []migration.Attempt) time.Time {
 		asked++
 		panic("no idea")
 	})
@@ -175,13 +175,13 @@ func TestAfterAFindingTheGuardAnswers(t *testing.T) {
 	if asked != 1 {
 		t.Errorf("asked %d times", asked)
 	}
-	first := book.Finding().String()
-	book.Reset()
-	if book.Finding() != nil {
+	first := policyCheck.Finding().String()
+	policyCheck.Reset()
+	if policyCheck.Finding() != nil {
 		t.Error("it is still found")
 	}
-	if r("a", nil); book.Finding() == nil || book.Finding().String() != first {
-		t.Errorf("first %s, then %v", first, book.Finding())
+	if r("a", nil); policyCheck.Finding() == nil || policyCheck.Finding().String() != first {
+		t.Errorf("first %s, then %v", first, policyCheck.Finding())
 	}
 	if !strings.Contains(first, "mine panics: no idea") || !strings.Contains(first, "mine(a, [])") {
 		t.Error(first)
@@ -191,23 +191,23 @@ func TestAfterAFindingTheGuardAnswers(t *testing.T) {
 // A call that has returned cannot be abandoned; one that has not ends its goroutine when it
 // returns after all.
 func TestACallThatIsAbandonedEndsItsGoroutine(t *testing.T) {
-	book, began, release := &simtest.PolicyCheck{}, make(chan bool), make(chan bool)
+	policyCheck, began, release := &simtest.PolicyCheck{}, make(chan bool), make(chan bool)
 	ended, after := make(chan bool), false
 	go func() {
 		defer close(ended)
-		simtest.CheckRetry(book, "mine", func(migration.ID, []migration.Attempt) time.Time {
+		simtest.CheckRetry(policyCheck, "mine", func(migration.ID, []migration.Attempt) time.Time {
 			close(began)
 			<-release
 			return time.Time{}
 		})("a", nil)
 		after = true
 	}()
-	if book.Abandon(0) != nil {
+	if policyCheck.Abandon(0) != nil {
 		t.Error("no policy was asked")
 	}
 	<-began
-	count, asking := book.Pulse()
-	f := book.Abandon(count)
+	count, asking := policyCheck.Pulse()
+	f := policyCheck.Abandon(count)
 	if !asking || f == nil || f.Kind != simtest.Hangs || f.Policy != "mine" {
 		t.Fatalf("%v %v", asking, f)
 	}
@@ -215,7 +215,7 @@ func TestACallThatIsAbandonedEndsItsGoroutine(t *testing.T) {
 	if <-ended; after {
 		t.Error("it went on")
 	}
-	if book.Interrupted() != nil {
+	if policyCheck.Interrupted() != nil {
 		t.Error("who was abandoned is said to have quit")
 	}
 }

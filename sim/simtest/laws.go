@@ -144,7 +144,7 @@ func (r *run) drained(w *sim.World, parsed *config.Scenario) {
 	own := *r.settings
 	own.plugs, own.without = nil, append(slices.Clone(own.without), DrainsEnd)
 	own.always, own.atRest, own.promises = nil, nil, nil
-	with := &stage{settings: &own, book: &PolicyCheck{}}
+	with := &stage{settings: &own, policyCheck: &PolicyCheck{}}
 	if f, err := with.scene(parsed); f != nil || err != nil || with.world.Faulty() {
 		return
 	}

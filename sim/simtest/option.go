@@ -71,7 +71,7 @@ func gather(t testing.TB, options []Option) *settings {
 	return s
 }
 
-// configure plugs the decisions into a configuration, guarded by the book.
+// configure plugs the decisions into a configuration, guarded by the policyCheck.
 func (s *settings) configure(c *sim.Config, b *PolicyCheck) {
 	for _, plug := range s.plugs {
 		plug(c, b)

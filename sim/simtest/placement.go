@@ -11,7 +11,7 @@ import (
 // CheckFilter guards a condition on hosts.
 func CheckFilter(b *PolicyCheck, f placement.Filter) placement.Filter {
 	refuses, explain, idle := f.Refuses, f.Explain, f.Idle
-	r := &candidate{book: b, name: "filter " + f.Name}
+	r := &candidate{policyCheck: b, name: "filter " + f.Name}
 	guarded := f
 	guarded.Refuses = func(vm *placement.VM, h *placement.Host, o placement.Options) bool {
 		return guardTwice(r, vm, h, o, refuses)
@@ -41,7 +41,7 @@ func CheckFilter(b *PolicyCheck, f placement.Filter) placement.Filter {
 // CheckWeigher guards a preference among hosts: its numbers must be finite.
 func CheckWeigher(b *PolicyCheck, w placement.Weigher) placement.Weigher {
 	of := w.Of
-	r := &candidate{book: b, name: "weigher " + w.Name}
+	r := &candidate{policyCheck: b, name: "weigher " + w.Name}
 	guarded := w
 	guarded.Of = func(vm *placement.VM, h *placement.Host, o placement.Options) float64 {
 		x := guardTwice(r, vm, h, o, func(vm *placement.VM, h *placement.Host, o placement.Options,
@@ -67,12 +67,12 @@ func (n number) String() string { return fmt.Sprint(n.float()) }
 
 // candidate is the question: what about this host for that VM?
 type candidate struct {
-	book  *PolicyCheck
-	name  string
-	vm    *placement.VM
-	host  *placement.Host
-	o     placement.Options
-	asked int
+	policyCheck *PolicyCheck
+	name        string
+	vm          *placement.VM
+	host        *placement.Host
+	o           placement.Options
+	asked       int
 }
 
 func (c *candidate) String() string {
@@ -86,7 +86,7 @@ func (c *candidate) String() string {
 func guardTwice[T comparable](c *candidate, vm *placement.VM, h *placement.Host, o placement.Options,
 	of func(*placement.VM, *placement.Host, placement.Options) T) T {
 	var first, again T
-	b := c.book
+	b := c.policyCheck
 	if b.found != nil {
 		return first
 	}

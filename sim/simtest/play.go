@@ -34,12 +34,12 @@ const (
 // A stage is where worlds are played, one after the other.
 type stage struct {
 	*settings
-	book  *PolicyCheck
-	now   time.Duration // where it was last
-	until time.Duration // how long to play each world; 0 is to its end
-	trace func(sim.Entry)
-	watch func(at time.Duration, before, after *store.Migration)
-	world *sim.World // the one that was played last
+	policyCheck *PolicyCheck
+	now         time.Duration // where it was last
+	until       time.Duration // how long to play each world; 0 is to its end
+	trace       func(sim.Entry)
+	watch       func(at time.Duration, before, after *store.Migration)
+	world       *sim.World // the one that was played last
 }
 
 // play plays a world, and returns the first thing that goes wrong; nil is nothing. An error
@@ -54,12 +54,12 @@ func (s *stage) play(w *World) (*failure, error) {
 
 // scene plays a scenario with its own seed.
 func (s *stage) scene(parsed *config.Scenario) (*failure, error) {
-	s.book.Reset()
+	s.policyCheck.Reset()
 	s.now = 0
 	r := &run{stage: s, held: make([]time.Duration, len(s.promises))}
 	c := parsed.Config(parsed.Seed)
 	c.Trace, c.Watch = s.trace, s.watch
-	s.configure(&c, s.book)
+	s.configure(&c, s.policyCheck)
 	c.Watch, c.Tick = r.watched(c.Watch), r.ticks(c.Tick)
 	r.size = len(parsed.Fleet.Hosts) + len(parsed.Fleet.VMs)
 	theirs := c.After
@@ -141,7 +141,7 @@ func (r *run) look(w *sim.World) bool {
 
 // judged takes over what the guards and godwit's own invariants have found.
 func (r *run) judged(w *sim.World) {
-	if f := r.book.Finding(); f != nil {
+	if f := r.policyCheck.Finding(); f != nil {
 		r.fail(f.Name(), w.Now(), f.Why())
 	}
 	if all := w.Violations(); len(all) > 0 {

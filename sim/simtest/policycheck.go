@@ -45,7 +45,7 @@ func (f *Finding) String() string { return f.Name() + ": " + f.Why() }
 // A question is a call of a policy: its arguments, to be written when something is wrong.
 type question interface{ String() string }
 
-// A Book keeps what the guards find in one world after the other. Its zero value is ready.
+// A PolicyCheck keeps what the guards find in one world after the other. Its zero value is ready.
 // [PolicyCheck.Pulse] and [PolicyCheck.Abandon] may be called from another goroutine, all else not.
 type PolicyCheck struct {
 	found  *Finding

@@ -6,21 +6,21 @@ import (
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
-// books are who is where while batches are tried. They are a [State] that costs
-// little to change: where nothing but memory and CPUs can run out for a VM, and no rule
-// asks where it is, only these are booked. Hosts and VMs are positions in the fleet.
-type books struct {
+// An assignment is the host of each VM while batches are tried, and what the VMs take of the hosts. It
+// is a [State] that costs little to change: where nothing but memory and CPUs can run out for a VM, and
+// no rule asks where it is, only these are counted. Hosts and VMs are positions in the fleet.
+type assignment struct {
 	fleet *Fleet
 	rules []placement.Filter
-	bound []bool // of each VM: it is booked in full
+	bound []bool // of each VM: all that it takes is counted
 	alike []int  // of each VM: those with one number are taken, or refused, alike by any host
 	hosts []placement.Host
 	home  []int
 	on    [][]int // the VMs on each host
 }
 
-func open(f *Fleet, bound []bool) *books {
-	b := &books{fleet: f, rules: f.Rules(), bound: bound, hosts: slices.Clone(f.Hosts),
+func newAssignment(f *Fleet, bound []bool) *assignment {
+	b := &assignment{fleet: f, rules: f.Rules(), bound: bound, hosts: slices.Clone(f.Hosts),
 		alike: make([]int, len(f.VMs)), home: make([]int, len(f.VMs)), on: make([][]int, len(f.Hosts))}
 	known := map[kindKey]int{}
 	for vm := range f.VMs {
@@ -41,8 +41,8 @@ type kindKey struct {
 	bound       bool
 }
 
-// clone returns books that change apart from b.
-func (b *books) clone() *books {
+// clone returns an assignment that changes apart from b.
+func (b *assignment) clone() *assignment {
 	c := *b
 	c.hosts, c.home, c.on = slices.Clone(b.hosts), slices.Clone(b.home), slices.Clone(b.on)
 	for h := range c.on {
@@ -53,14 +53,14 @@ func (b *books) clone() *books {
 
 // A question is which hosts take one VM now.
 type question struct {
-	b     *books
+	b     *assignment
 	vm    *placement.VM
 	o     placement.Options
 	rules []placement.Filter
 	some  bool // rules are only those that may refuse some host
 }
 
-func (b *books) ask(vm int) question {
+func (b *assignment) ask(vm int) question {
 	v, at := &b.fleet.VMs[vm].VM, b.home[vm]
 	seen := b.hosts[at : at+1]
 	if len(v.Constraints.Groups) > 0 {
@@ -82,8 +82,8 @@ func (q *question) fits(host int) bool {
 	return false
 }
 
-// move moves a VM, and reports whether the books allow it.
-func (b *books) move(vm, target int) bool {
+// move moves a VM; false if [placement.Host.With] or [placement.Host.Without] refuses.
+func (b *assignment) move(vm, target int) bool {
 	v, source := &b.fleet.VMs[vm].VM, b.home[vm]
 	if b.bound[vm] {
 		to, in := b.hosts[target].With(v)
@@ -106,9 +106,9 @@ func (b *books) move(vm, target int) bool {
 	return true
 }
 
-// without returns the fleet as the books have it, without some hosts.
-func (b *books) without(hosts []int) *Fleet {
-	f := b.standing(hosts)
+// without returns the fleet as it is now, with some hosts down.
+func (b *assignment) without(hosts []int) *Fleet {
+	f := b.hostsWithout(hosts)
 	f.VMs = slices.Clone(f.VMs)
 	for vm, at := range b.home {
 		if at >= 0 {
@@ -118,8 +118,9 @@ func (b *books) without(hosts []int) *Fleet {
 	return f
 }
 
-// standing returns the hosts as the books have them, without some. Where the VMs are only the books say.
-func (b *books) standing(hosts []int) *Fleet {
+// hostsWithout returns the fleet with its hosts as they are now, some of them down. Its VMs have the homes
+// that they had at first.
+func (b *assignment) hostsWithout(hosts []int) *Fleet {
 	f := &Fleet{Filters: b.fleet.Filters, Hosts: slices.Clone(b.hosts), VMs: b.fleet.VMs}
 	for _, h := range hosts {
 		f.Hosts[h].Down = true
@@ -127,7 +128,7 @@ func (b *books) standing(hosts []int) *Fleet {
 	return f
 }
 
-// after returns the fleet as it is after moves, booked in full.
+// after returns the fleet as it is after moves, with all that the VMs take.
 func after(f *Fleet, moves []Move) *Fleet {
 	s := Begin(f)
 	for _, m := range moves {
