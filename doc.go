@@ -4,7 +4,7 @@
 //
 //	hypervisor      the words (VM, Host, Domain, Bytes) and the port that a backend implements
 //	migration       PURE: what one migration does next, step by step; its policies, limits, placement
-//	evacuation      PURE: who must leave a host, how many at once, in which order
+//	evacuation      PURE: which VMs must leave a host, how many at once, in which order
 //	controller      a cluster's migrations and drains, to be embedded: one method, Reconcile
 //	agent           a host's part of them, in the same way
 //	store           what is stored, the port to the store, heartbeats, leases of leadership

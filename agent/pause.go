@@ -94,7 +94,7 @@ func (a *Agent) whilePaused(ctx context.Context, v *store.VM, now time.Time) err
 	return nil
 }
 
-// because says what is done to a VM, and who asked for it, unless something else was asked for since.
+// because says what is done to a VM, and on whose request, unless something else was asked for since.
 func because(what, request string, v *store.VM) string {
 	if who := v.Asked.Words(); who != "" && v.Asked.What == request {
 		return what + ": " + who

@@ -21,7 +21,7 @@ var consoles = []trial{
 		w.Must(c.Close())
 		w.Sound(source)
 		var again io.ReadWriteCloser
-		w.Until("it can be opened again", func() bool { // who closes need not wait for the hypervisor
+		w.Until("it can be opened again", func() bool { // Close need not wait for the hypervisor
 			var err error
 			again, err = consoler(w).Console(w.Ctx, theVM)
 			return err == nil

@@ -148,7 +148,7 @@
 //   - wait: a waiter was not woken: participants look too late, at their next poll.
 //   - partition: the store said that a write had failed, or had not, and did not know:
 //     that is [store.Unanswered].
-//   - lost leadership: who no longer leads has written all the same.
+//   - lost leadership: a controller that no longer leads has written all the same.
 //   - values, errors: a record is not read as it was written, or an error has no kind, or
 //     the wrong one.
 //

@@ -67,7 +67,7 @@ func openWorld(t TB, lab *Lab) *world {
 	return w
 }
 
-// Meet asks the hosts who they are.
+// Meet asks the hosts for their names.
 func (w *world) Meet() {
 	w.T.Helper()
 	for _, s := range [...]side{source, target} {

@@ -26,7 +26,7 @@ type Config struct {
 	Namespaces map[string]migration.Labels
 	// Evacuation says how hosts are emptied.
 	Evacuation evacuation.Params
-	// Adaptive lets package evacuation say who leaves when, and where to, unless Evacuation.Policy
+	// Adaptive lets package evacuation say which VM leaves when, and where to, unless Evacuation.Policy
 	// or Placement.Weighers say it already. It lifts no limit.
 	Adaptive bool
 	// Sharer says which migrations converge together on a link: the others wait for their turn. Default:

@@ -15,7 +15,7 @@ import (
 )
 
 // Controller decides for the whole cluster: which migrations there are, what each does next,
-// where it goes, and who leaves a host. It keeps nothing that the store does not have.
+// where it goes, and which VMs leave a host. It keeps nothing that the store does not have.
 type Controller struct {
 	config   Config
 	core     *migration.Config
@@ -35,7 +35,7 @@ type Controller struct {
 	probes  workqueue.Timers[hypervisor.HostName]   // hosts in trouble to be tried again
 	doubt   *store.Migration                        // as it was when it may have got a slot
 	pullBy  time.Time                               // when to look at the store, told or not
-	warned  map[hypervisor.VMID]hypervisor.HostName // who was said to block which drain
+	warned  map[hypervisor.VMID]hypervisor.HostName // the host whose drain each VM was said to block
 	restart workqueue.Timers[hypervisor.VMID]       // starts to be tried again
 	tried   map[hypervisor.VMID]uint8               // how often no host was found for one in a row
 

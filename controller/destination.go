@@ -162,7 +162,7 @@ func (c *Controller) Debts() (all []placement.PolicyViolation) {
 	return all
 }
 
-// Claims lists who holds what of which host, and for which move, by VM.
+// Claims lists what each VM holds of which host, and for which move, by VM.
 func (c *Controller) Claims() []placement.Reservation { return c.cache.reservations.Claims() }
 
 // Overdue lists the targets of moves whose deadline has passed. They keep what they

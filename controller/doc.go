@@ -1,5 +1,5 @@
 // Package controller decides for a whole cluster: which migrations there are,
-// what each does next, where it goes, and who leaves a host.
+// what each does next, where it goes, and which VMs leave a host.
 //
 //	operator ──► store ◄──► [Controller]   decides
 //	               ▲
@@ -21,12 +21,12 @@
 // A VM names the migration that moves it (store.VM.ActiveMigration) before that is handed over, and until
 // it has been written down where the VM is. No other migration may have the VM meanwhile, also
 // when the one that it names has ended, or is gone. No other participant acts between the claim and the
-// hand-over: who goes through Scheduled to PreparingTarget is stored once.
+// hand-over: a migration that goes through Scheduled to PreparingTarget is stored once.
 //
 // A target is chosen by package migration/placement, with what the VM has always asked
 // for and what this migration asks for besides. From the writing that names it the VM holds the
 // target and the migration the source, until it ends: the records are the reservations. Before
-// the VM is handed over the target is asked once more, so that of two who gave the same room
+// the VM is handed over the target is asked once more, so that of two controllers that gave the same room
 // away at most one goes on. What a forced move violates stays with the VM as a debt.
 //
 // A host that fails migrations is tried by one at a time, and after a back-off: see package

@@ -13,7 +13,7 @@ import (
 // in which order they wait. Each host has a link of its own, and a lane for each that may send
 // at once. The smallest hosts go first, one after the other in each lane, so that most are empty
 // long before the last. The largest share the lanes at the end, at least as many as there are
-// lanes, and end together; who could not end with them begins at once. So the last host is
+// lanes, and end together; a VM that could not end with them begins at once. So the last host is
 // empty about as early as it can be: when all lanes together could have sent everything, or when
 // the largest could (McNaughton 1959). The zero value is ready.
 type drainScheduler struct {

@@ -18,7 +18,7 @@ func (c *Controller) draining(h *store.Host) bool {
 	return c.config.Evacuation.Draining(evacuation.Host{Name: h.Host.Name, Taints: h.Taints})
 }
 
-// evacuate plans who leaves a host now, and creates their migrations. It also
+// evacuate plans which VMs leave a host now, and creates their migrations. It also
 // takes back what a drain that was withdrawn has not begun.
 func (c *Controller) evacuate(ctx context.Context, host hypervisor.HostName, now time.Time) error {
 	s := c.cache.host(host)
@@ -59,7 +59,7 @@ func (c *Controller) plan(s *hostEntry, now time.Time) evacuation.Decision {
 	return evacuation.Plan(c.config.Evacuation, s.asHost(), c.asVMs(s), c.load(s, now))
 }
 
-// drained lists a host and those that wait to be planned, with what those send who leave now.
+// drained lists a host and those that wait to be planned, with what the VMs send that leave now.
 func (c *Controller) drained(s *hostEntry, now time.Time) (all []drainEntry) {
 	for _, host := range append([]hypervisor.HostName{s.name()}, c.cache.plans.Waiting()...) {
 		s, d := c.cache.host(host), drainEntry{Host: host}

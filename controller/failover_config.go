@@ -20,7 +20,7 @@ type Fencer interface {
 	// Repeated with the same attempt it begins nothing; with another it begins anew,
 	// as soon as what is under way for the host has ended. It answers
 	//
-	//   - who has proved that the host is off: "fence_ipmilan";
+	//   - the fence agent that has proved that the host is off: "fence_ipmilan";
 	//   - "" and no error while that is under way;
 	//   - an error when the attempt has failed, which errors.Is finds to be
 	//     [hypervisor.Unsupported] when the host has no device to cut it off with.

@@ -20,7 +20,7 @@ type leaseTracker struct {
 
 	began   time.Time      // since when this controller listens without a gap
 	since   store.Revision // what the store had given then
-	settled bool           // who could know a newer store was heard since, or is silent
+	settled bool           // every host that could know a newer store was heard since, or is silent
 }
 
 func newLeaseTracker() leaseTracker {

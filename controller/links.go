@@ -41,7 +41,7 @@ func (w wire) String() string {
 	return w.name + "'s link"
 }
 
-// traffic is what uses links, and who waits for which. It is kept where it is said which
+// traffic is what uses links, and which migrations wait for which. It is kept where it is said which
 // migrations may share a link.
 type traffic struct {
 	sharer  evacuation.Sharer // nil: none is configured

@@ -42,7 +42,7 @@ type queue[T item] struct {
 	bySource map[hypervisor.HostName]*sourceQueue[T]
 	inLine   priorityQueue[T] // the first of each source that may send; may hold stale ones
 	behind   priorityQueue[T] // those of them whose source was sending when it was asked
-	// longer says of one that waits for a source who of equals in priority goes first there: the one with more.
+	// longer says of one that waits for a source which of equals in priority goes first there: the one with more.
 	// It is asked when one is added, or its source is reordered. Default: the one that was created first.
 	longer func(T) hypervisor.Bytes
 }
@@ -99,7 +99,7 @@ func (q *queue[T]) in(line *priorityQueue[T], f T) *bool {
 	return &f.Entry().behind
 }
 
-// sift throws out of a line who is not to stay.
+// sift removes from a line the entries that are not to stay.
 func (q *queue[T]) sift(line *priorityQueue[T], stays func(T) bool) {
 	var stay []T
 	for line.Len() > 0 {
@@ -119,7 +119,7 @@ func (q *queue[T]) length(f T) hypervisor.Bytes {
 	return q.longer(f)
 }
 
-// Reorder asks again who goes first of those that wait for a source, and puts that one in line.
+// Reorder asks again which entry goes first of those that wait for a source, and puts that one in line.
 func (q *queue[T]) Reorder(source hypervisor.HostName) {
 	l := q.bySource[source]
 	if l == nil {
@@ -194,7 +194,7 @@ func (q *queue[T]) yield(f T) {
 	}
 }
 
-// fewStale is how many who no longer wait never matter.
+// fewStale is how many entries that no longer wait never matter.
 const fewStale = 64
 
 // next returns the line whose first is to be asked next; nil when none is in line.

@@ -123,7 +123,7 @@ func together(all []placement.Refusal) []placement.Reason {
 	return why
 }
 
-// alike returns who refuses for which reason, the largest crowd first.
+// alike groups the hosts by the reason of their refusal, the largest group first.
 func alike(all []placement.Refusal) []*refusalGroup {
 	by, crowds := map[placement.Reason]*refusalGroup{}, []*refusalGroup(nil)
 	for _, refusal := range all {

@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// ends reports whether a refusal ends the migration. Who names a host and says nothing
+// ends reports whether a refusal ends the migration. A request that names a host and says nothing
 // about force waits until it takes the VM; what the system asks for by itself waits
 // until a VM that no host can take has been corrected.
 func ends(m *migration.Spec, d *placement.Decision) bool {

@@ -167,7 +167,7 @@ func (b *reservations) notice(vm *placement.VM) {
 	}
 }
 
-// Claims lists who holds what, and for which move.
+// Claims lists what each VM holds, and for which move.
 func (b *reservations) Claims() []placement.Reservation {
 	if b.ledger != nil {
 		return b.ledger.Claims()

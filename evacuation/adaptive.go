@@ -47,7 +47,7 @@ const (
 	filled = 0.75
 )
 
-// Compare implements [AdaptivePolicy]: who needs the link alone goes first, then who
+// Compare implements [AdaptivePolicy]: a VM that needs the link alone goes first, then one that
 // takes longest.
 func (p AdaptivePolicy) Compare(link hypervisor.Bandwidth, a, b EvacuatingVM) int {
 	w := p.wire(link)

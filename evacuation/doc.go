@@ -1,6 +1,6 @@
-// Package evacuation decides who must leave a host, and who may leave now.
+// Package evacuation decides which VMs must leave a host, and which may leave now.
 //
-//	marks and taints ──► who must leave ──► who can ──► who may now ──► [Decision]
+//	marks and taints ──► must leave ──► can leave ──► may leave now ──► [Decision]
 //	                          [Plan]: rules        [Limits], [Order]
 //
 // A host is emptied for one of two reasons: it carries the drain taint, then

@@ -12,7 +12,7 @@ type Evidence struct {
 	VM    VMID
 	Host  HostName // the host that the proof is about
 	Job   JobID    // the migration that the proof is about; "" when it is about the host
-	By    string   // who vouches: "agent/n2", "fence_ipmilan", "operator alice"
+	By    string   // the witness: "agent/n2", "fence_ipmilan", "operator alice"
 }
 
 // A Proof is a way to know.

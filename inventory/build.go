@@ -30,7 +30,7 @@ func ReadFleet(name string, r io.Reader) (*Fleet, error) {
 	if err := doc.Decode(&spec); err != nil {
 		return nil, err
 	}
-	if spec.EvictionStrategy == "" { // who writes a fleet and says nothing wants its VMs moved
+	if spec.EvictionStrategy == "" { // the default in a fleet file is that VMs move
 		spec.EvictionStrategy = evacuation.LiveMigrate.String()
 	}
 	return spec.Fleet(name, doc.Line)

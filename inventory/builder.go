@@ -206,7 +206,7 @@ func (b *Builder) checkHosts() {
 	}
 }
 
-// checkCompany: who a VM is to be with, or not, is a VM of the fleet.
+// checkCompany: the VMs that a VM is to be with, or apart from, are VMs of the fleet.
 func (b *Builder) checkCompany() {
 	for i := range b.fleet.VMs {
 		v := &b.fleet.VMs[i]

@@ -5,7 +5,7 @@ import "github.com/godwit-vm/godwit/migration/placement"
 // Shared is what hosts and VMs refer to by name.
 type Shared struct {
 	// Aggregates are groups of hosts, by name, with Nova's metadata: several
-	// values are separated by commas, filter_tenant_id names who may use them.
+	// values are separated by commas, filter_tenant_id names the tenants that may use them.
 	Aggregates map[string]map[string]string `yaml:"aggregates,omitempty"`
 	Groups     map[string]Group             `yaml:"groups,omitempty"` // of VMs, by name
 	// Racks are the racks of the hosts, by name. When any is listed, all are.

@@ -13,7 +13,7 @@ import (
 // An ID names a migration. It is the job's name on the hypervisors, too.
 type ID = hypervisor.JobID
 
-// A Creator is who asked for a migration. Only what the system repeats by itself backs off.
+// A Creator is the origin of a migration. Only what the system repeats by itself backs off.
 type Creator uint8
 
 // The creators.

@@ -77,7 +77,7 @@ func (x *search) fewest() *attempt {
 	return x.attempt(best)
 }
 
-// attempt returns the way to an arrangement, and who is left in it.
+// attempt returns the way to an arrangement, and the VMs that are left in it.
 func (x *search) attempt(at int) *attempt {
 	a := &attempt{moves: x.path(at)}
 	for _, vm := range x.leavers {

@@ -26,7 +26,7 @@ const (
 type class struct {
 	size
 	hosts    []int
-	blockers int  // hosts that may refuse it because of who is there
+	blockers int  // hosts that may refuse it because of the VMs there
 	unproven bool // its rules are not only about room and blockers
 }
 
@@ -56,7 +56,7 @@ func (t *failoverTrial) classify() {
 	}
 }
 
-// blockers returns how many hosts may refuse VMs of a kind because of who is there, and
+// blockers returns how many hosts may refuse VMs of a kind because of the VMs there, and
 // whether something else may, too.
 func (t *failoverTrial) blockers(k *kind, members map[string]int) (n int, unproven bool) {
 	c := &k.vm.Constraints

@@ -189,7 +189,7 @@ func (x *prover) takers(vm int, hosts []placement.Host, keep []int) []bool {
 	return takes
 }
 
-// taker tells whether a host could take a VM, whatever those do who are not kept: a wish for
+// taker reports whether a host could take a VM, whatever the VMs do that are not kept: a wish for
 // the company of one of them does not count.
 func (x *prover) taker(vm int, hosts []placement.Host, keep []int) func(host int) bool {
 	if x.fleet.VMs[vm].Pinned != "" {

@@ -13,7 +13,7 @@ import (
 type size struct{ memory, cpus int64 }
 
 // takes reports whether there is room for d, as placement's conditions on memory and
-// CPUs do: who needs nothing is not refused.
+// CPUs do: a VM that needs nothing is not refused.
 func (s size) takes(d size) bool {
 	return (d.memory <= 0 || d.memory <= s.memory) && (d.cpus <= 0 || d.cpus <= s.cpus)
 }

@@ -3,7 +3,7 @@ package sim
 import "math/rand/v2"
 
 // A Chooser makes every free choice of a simulated world: how late a message
-// is, who runs first, what fails.
+// is, which participant runs first, what fails.
 type Chooser interface {
 	Choose(what string, n int) int // in [0, n); n is positive
 }

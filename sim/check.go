@@ -95,7 +95,7 @@ type sight struct {
 	moves  []*store.Migration
 }
 
-// look looks at the copies of a VM, for all who ask about it until the next look.
+// look looks at the copies of a VM, for all invariants until the next look.
 func (s *sight) look(vm hypervisor.VMID) {
 	if s.of = ""; vm != "" {
 		s.Copies(vm)

@@ -39,7 +39,7 @@
 // # Times of drains
 //
 // This part keeps, of every host that was drained, when it was empty. The caller
-// says who comes to a host and who leaves it, by the records.
+// says which VMs come to a host and which leave it, by the records.
 //
 // # Failover
 //
@@ -48,7 +48,7 @@
 // beside the controller watches for them, has hosts cut from power, and has their VMs
 // rebuilt elsewhere.
 //
-// A world of package sim alone is faster: it knows by itself who is silent.
+// A world of package sim alone is faster: it knows by itself which hosts are silent.
 //
 // # Fault injection
 //

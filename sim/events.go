@@ -49,7 +49,7 @@ type (
 		Compat   bool
 	}
 	// Configure starts the controller anew with another bandwidthPerMigration, as an operator
-	// does who has edited its file; 0 is no cap.
+	// does the user that has edited its file; 0 is no cap.
 	Configure struct{ Bandwidth hypervisor.Bandwidth }
 	// Cancel cancels every unfinished migration of a VM.
 	Cancel struct{ VM hypervisor.VMID }

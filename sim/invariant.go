@@ -29,7 +29,7 @@ type InvariantWorld interface {
 	// operators must be told of it.
 	Disowned(hypervisor.VMID, hypervisor.HostName) bool
 	Faulty() bool              // something has been broken
-	Unexplained() []string     // who stays on a drained host without a reason
+	Unexplained() []string     // the VMs that stay on a drained host without a reason
 	Past(hypervisor.VMID) Past // before its domains became what they are
 }
 
@@ -280,7 +280,7 @@ func allEnd(w InvariantWorld) error {
 }
 
 // provedEnds: also when none of the dead hosts comes back. One that is only silent is waited
-// for, and so is who changes a VM.
+// for, and so is a migration that changes a VM.
 func provedEnds(w InvariantWorld) error {
 	for _, vm := range w.VMs() {
 		if held(w.VM(vm)) {

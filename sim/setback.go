@@ -267,7 +267,7 @@ func (b agentLedger) Keep(h store.Holding) error {
 	return nil
 }
 
-// vouch says that a leader has heard who could know a newer store.
+// vouch says that a leader has heard every host that could know a newer store.
 func (w *World) vouch() { w.past.unmarked = false }
 
 // Unmarked reports whether the controller remembers nothing of the store.

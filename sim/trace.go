@@ -8,7 +8,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// An Entry is one line of a trace: who did what to which VM, and when.
+// An Entry is one line of a trace: which participant did what to which VM, and when.
 type Entry struct {
 	At   time.Duration // virtual time since the beginning
 	Who  hypervisor.HostName

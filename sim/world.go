@@ -306,7 +306,7 @@ func (w *World) stops() bool {
 }
 
 // step takes everything that happens at one moment: first what was planned,
-// then the network, then who is to look. It stops on the way when After or Tick says so: at one
+// then the network, then the participants that are to look. It stops on the way when After or Tick says so: at one
 // moment more may happen than ever ends.
 func (w *World) step(at time.Time) {
 	w.advance(at)

@@ -1,12 +1,12 @@
 package store
 
-// ChangeTracker is that a feed has changed.
+// A ChangeTracker is a feed that has changed, and its reader.
 type ChangeTracker struct {
 	Feed   Feed
 	Reader any // that [Memory.Know] names
 }
 
-// Know names who reads a feed: news of it do, too.
+// Know names the reader of a feed: its changes carry the name.
 func (s *Memory) Know(f Feed, reader any) {
 	switch f {
 	case Everything:

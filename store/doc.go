@@ -20,7 +20,7 @@
 //
 // # Leases
 //
-// This part tells who lives, and who leads, without comparing clocks.
+// This part detects failed hosts, and elects the leader, without comparing clocks.
 //
 // A participant that lives changes its lease in the store again and again ([Renewer]). An
 // observer takes an owner for silent when it has not seen the lease change for a
@@ -43,7 +43,7 @@
 // Some stores have leases of their own, as etcd does. They are not used. A lease of ours
 // is a record like any other: it is the same over etcd, over a file and in memory, so the
 // simulator runs, with all that can go wrong, the very code that production runs. And a
-// store's lease that has run out does not stop who believes to hold it: the condition on
+// store's lease that has run out does not stop a process that believes to hold it: the condition on
 // every write does, and with it nothing depends on whose clock runs how fast. A clock
 // that is wrong can cost an election.
 //

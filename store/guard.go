@@ -13,7 +13,7 @@ var errNotLeading = errors.New("this process does not lead, or no longer: nothin
 // refused by the store, whatever the writer believes. A write in another term answers Stale
 // without asking. When the store says that the term is over, the elector is told.
 //
-// Reading is not guarded: who no longer leads may read what they like. The result is a
+// Reading is not guarded: a controller that no longer leads may read. The result is a
 // [Waiter] if store is one. It belongs to the elector's caller.
 func Guard(store Store, e *Elector) Store {
 	leader, _ := e.Leading()

@@ -81,7 +81,7 @@ func (h History) Raised(by string, former []string, instance string, now time.Ti
 const Advice = "nothing is started, stopped or removed, and VMs run on: godwit store reconcile"
 
 // Judge returns why a store with this history, which is now in an instance of its software and
-// at a revision, must not be used by who has seen a mark; nil is that it may. The kind of the
+// at a revision, must not be used by a reader that has seen a mark; nil is that it may. The kind of the
 // error is SetBack or Foreign.
 func (h *History) Judge(m Mark, instance string, now Revision) *StoreError {
 	if m.Cluster != "" && m.Cluster != h.Cluster && !slices.Contains(h.Former, m.Cluster) {

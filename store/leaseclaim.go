@@ -14,7 +14,7 @@ import (
 type Tenancy struct {
 	// Host is the name that is claimed. It is needed.
 	Host hypervisor.HostName
-	// Identity is who claims it. It is needed.
+	// Identity is the claiming process. It is needed.
 	Identity Identity
 	// Boot, Session, Lock, Every and Patience are as in [LeaseConfig].
 	Boot, Session, Lock string

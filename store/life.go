@@ -34,7 +34,7 @@ type Asked struct {
 	At   time.Time // by the operator's clock
 }
 
-// Words says who asked, for people; "" is that it is not known.
+// Words names the requester, for people; "" is that it is not known.
 func (a *Asked) Words() string {
 	if a == nil || a.By == "" {
 		return ""

@@ -6,7 +6,7 @@ import (
 )
 
 // A Life tells a VM from others that had its name before and were deleted. It is made when the VM
-// is added ([NewLife]) and never changed, but by who reconciles a store. Nil is the life of a VM
+// is added ([NewLife]) and never changed, except when a store is reconciled. Nil is the life of a VM
 // that an earlier version of godwit has added: its agent gives it one when it sees it.
 //
 // Lives of one name are ordered: what was added later has a later epoch of the store, or a later

@@ -138,7 +138,7 @@ type ServiceAnswer struct {
 	Hook int
 	// State is how far the hook is. HookBegan is stored before it begins, so that it runs once.
 	State HookState `json:",omitempty"`
-	By    string    `json:",omitempty"` // who runs it: "ann on desk, process 17"
+	By    string    `json:",omitempty"` // its runner: "ann on desk, process 17"
 	Began time.Time `json:",omitzero"`
 	// Session is the start of the host's agent when the hook began.
 	Session string `json:",omitempty"`

@@ -11,7 +11,7 @@ import (
 
 // Memory is a store that lives and dies with its process: for simulations and
 // tests. It is not safe for concurrent use, not even for reads: an answer is valid until the next call.
-// Who shares one between goroutines holds a lock over each call and over the use of its answer. The
+// Goroutines that share one hold a lock over each call and over the use of its answer. The
 // zero value is not ready; use [NewMemory].
 type Memory struct {
 	places   [len(kinds)]map[string]*place // by kind and name
@@ -28,7 +28,7 @@ type Memory struct {
 }
 
 // place is where a record is stored. A record that is deleted leaves its place
-// for good: who comes later under the same key gets another one.
+// for good: a later record of the same key gets another one.
 type place struct {
 	record Record // a tomb if it was deleted
 	seats  seats
@@ -74,7 +74,7 @@ type change struct {
 }
 
 // keep is how many changes a feed remembers at least, and keepOfHost that of one host, of
-// which there may be many; who is further behind gets everything. That costs what there is:
+// which there may be many; a reader that is further behind gets everything. That costs what there is:
 // the feed of everything remembers a part of that at least, so that as many hosts as there
 // may be can sign on at once. There is room for a part of them from the beginning.
 const (
@@ -116,9 +116,9 @@ func (s *Memory) Grow(n int) {
 	}
 }
 
-// Watch has who told of every record as soon as it is stored, with what was there before, and
-// of every one that is deleted: either is nil when there is none. Who changes nothing here.
-func (s *Memory) Watch(who func(old, now Record)) { s.watch = who }
+// Watch calls notify after every write, with the record before and now, of which one is nil when a
+// record is created or deleted. notify must not change the store.
+func (s *Memory) Watch(notify func(old, now Record)) { s.watch = notify }
 
 // Get implements Store.
 func (s *Memory) Get(_ context.Context, key Key) (Record, error) { return s.get(key), nil }

@@ -219,7 +219,7 @@ type VM struct {
 	SnapshotRequests []SnapshotRequest `json:",omitempty"`
 	// Rename asks for another name. The agent of Host takes it back with the reason when it cannot be.
 	Rename *Rename `json:",omitempty"`
-	// Asked is who asked last for a change of the VM, and for which. Default: that is not known.
+	// Asked is the last request to change the VM, and the user. Default: that is not known.
 	Asked *Asked `json:",omitempty"`
 
 	// Release asks for a stale ActiveMigration to be taken back. The controller that has done it takes the
@@ -398,7 +398,7 @@ type Fencing struct {
 	Asked    time.Time
 	Boot     string // the start of the machine that is to end, by its last sign of life
 	Attempts int    `json:",omitempty"`
-	By       string `json:",omitempty"` // who did it: "fence_ipmilan", "operator alice"
+	By       string `json:",omitempty"` // the fence agent or operator: "fence_ipmilan", "operator alice"
 	// Error is why the last attempt failed. Of a host that counts as fenced it is why it does not
 	// count as off: see [Host.Refuted].
 	Error string `json:",omitempty"`

@@ -117,7 +117,7 @@ const (
 	SetBack
 	// Foreign: it did not take effect: the store is another cluster's.
 	Foreign
-	// Forbidden: it did not take effect: who asked has no right to it.
+	// Forbidden: it did not take effect: the client has no right to it.
 	Forbidden
 )
 

@@ -41,7 +41,7 @@ func (f *accessFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.people.Admins, "admins", nil, "`NAME` in a certificate that does everything there")
 }
 
-// server says who may do what over a network. It tells the audit log as the socket does.
+// server configures the rights of clients over a network. It tells the audit log as the socket does.
 func (f *accessFlags) server(u daemon.URL, files daemon.TLS, socket boltstore.Access, log *slog.Logger) (
 	daemon.StoreServer, error) {
 	s := daemon.StoreServer{Address: f.listen, Files: pki.Dir(files.Dir), Log: log,
@@ -68,7 +68,7 @@ func (f *accessFlags) server(u daemon.URL, files daemon.TLS, socket boltstore.Ac
 	return s, nil
 }
 
-// access says who may do what at the socket, and has the audit log told who asked for what.
+// access configures the rights of clients at the socket, and has the audit log record their requests.
 func (f *accessFlags) access(u daemon.URL, d *daemon.Controller) (a boltstore.Access, err error) {
 	for _, g := range []struct {
 		flag  string

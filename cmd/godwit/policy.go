@@ -132,7 +132,7 @@ type policyDifference struct {
 	Have  string `json:"have"`
 }
 
-// A policyOption is one option of the migration, and who sets it.
+// A policyOption is one option of the migration, and the policy that sets it.
 type policyOption struct {
 	Option string `json:"option"`
 	Value  string `json:"value"`
@@ -166,7 +166,7 @@ func explainPolicy(s *config.Scenario, vm *inventory.VM, to hypervisor.HostName)
 	return e
 }
 
-// optionsOf lists options, and who sets each of them.
+// optionsOf lists options, and the policy that sets each of them.
 func optionsOf(o *migration.Options, winner *migration.Policy) []policyOption {
 	by := migration.OptionsOverrides{}
 	name := ""

@@ -37,7 +37,7 @@ func NewNetwork(start time.Time, m Model) *Network {
 }
 
 // Overcommit lets every host take VMs that together are larger than it is, as Linux does.
-// Whether there is room is then for those to decide who know what each VM takes of it.
+// Whether there is room is then decided by callers that know what each VM takes of it.
 func (f *Network) Overcommit() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,7 +99,7 @@ func (f *Network) Grow(n int) {
 	}
 }
 
-// Know names who reads the hints of a host: the hints do, too. A host that does not exist has none.
+// Know names the reader of a host's hints: hints carry the name. A host that does not exist has none.
 func (f *Network) Know(host hypervisor.HostName, reader any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,7 +13,7 @@
 // It needs a build for Linux with the tag libvirt_dlopen, and libvirt.so.0 where it
 // runs; without either, [New] answers Unsupported and says what to install.
 //
-// # Who may run the VM
+// # Which host may run the VM
 //
 // That is libvirt's decision, and it is adopted: the target runs the guest when it has
 // received everything, and the source is then shut off as "migrated", with its memory

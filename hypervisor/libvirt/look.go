@@ -242,7 +242,7 @@ func (d *domain) unsaid(ctx context.Context, last observation) (observation, err
 	return last, backend.Errorf(hypervisor.Transient, "its QEMU has not said yet how it sends")
 }
 
-// answered keeps what libvirt has said, and lets those know who wait for it. What was given
+// answered keeps what libvirt has said, and wakes the calls that wait for it. What was given
 // up before it began may begin all the same, and answers too late.
 func (d *domain) answered(done chan struct{}, s observation, err error) {
 	d.mu.Lock()

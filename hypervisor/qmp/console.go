@@ -15,7 +15,7 @@ import (
 var _ hypervisor.Consoler = (*Host)(nil)
 
 // Console opens the socket of the first serial port. QEMU serves one client at a time and lets the next
-// one wait without a word: who has the console is known here.
+// one wait without a word: this process knows whether the console is open.
 func (h *Host) Console(ctx context.Context, vm hypervisor.VMID) (hypervisor.Console, error) {
 	c, err := h.console(ctx, vm)
 	if err != nil {

@@ -12,7 +12,7 @@
 // by SIGKILL too, and no running VM notices: the next [New] finds every QEMU from
 // the directory and goes on, with a migration in full flight as well.
 //
-// # Who may run the VM
+// # Which host may run the VM
 //
 // A target is started with its CPUs stopped. It lets the guest run only when it
 // holds the complete state (or, in post-copy, was told to run) and its source has

@@ -142,7 +142,7 @@ func standsFor(p found, j *jobRecord) bool {
 }
 
 // endJob notes, for good, that a stopped source takes part in its job no more. The job comes
-// last: who dies in between is asked once more.
+// last: a VM that dies in between is looked at once more.
 func (d move) endJob(stage stage, why string) error {
 	d.HangUp()
 	if err := d.Put(true, func(r *domainRecord) { r.Unresolved = false }); err != nil {

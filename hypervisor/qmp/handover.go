@@ -162,7 +162,7 @@ func (c *peerConn) Ask(ctx context.Context, m *message) (*handoverAnswer, error)
 		return nil, fmt.Errorf("the target's host answered no answer: %w", err)
 	}
 	genuine := hmac.Equal(env.MAC, sign(c.token, mac, env.Body))
-	if !genuine && a.Refused == "" { // who does not know the job cannot sign, but can refuse
+	if !genuine && a.Refused == "" { // a host that does not know the job cannot sign, but can refuse
 		return nil, errors.New("the answer is not signed by the target's host")
 	}
 	return a, nil

@@ -67,7 +67,7 @@ func open(ctx context.Context, config Config) (*Host, error) {
 	h.node.Life, h.end = context.WithCancel(context.Background())
 	h.locate(c)
 	if err = h.node.Adopt(ctx); err == nil {
-		err = h.listen(c) // who asks before that is not refused, but not heard
+		err = h.listen(c) // a request before that is not refused, but not heard
 	}
 	if err != nil {
 		return nil, errors.Join(err, h.Close())

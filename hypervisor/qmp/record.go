@@ -74,7 +74,7 @@ type jobRecord struct {
 
 	// Of a target.
 
-	Source hypervisor.HostName // who sends, once it has said so
+	Source hypervisor.HostName // the sending host, once it has said so
 	// Prepared says how the transfer will be done, once its source has asked.
 	Prepared *prepared
 	// Stopped: the source has said that its guest has stopped for good. Resting:

@@ -21,7 +21,7 @@ type Change struct {
 	Patch   json.RawMessage `json:"patch,omitempty"`   // what has changed, as RFC 7396 says it
 }
 
-// DeltaLog remembers the records as a log has told of them. Who writes a log and who reads it
+// DeltaLog remembers the records as a log has told of them. The writer and the reader of a log
 // each have one: what is told is short, and understood. The zero value was told nothing.
 type DeltaLog struct{ texts map[store.Key][]byte }
 

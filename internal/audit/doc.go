@@ -16,7 +16,7 @@
 // [Result]. The log is read once and never held: its size does not matter. [Scenario] makes
 // a world of it that godwit simulate plays; that is an approximation.
 //
-// What is replayed is package controller. Who fences hosts and rebuilds VMs, and what agents
+// What is replayed is package controller. What fences hosts and rebuilds VMs, and what agents
 // do, is in the log as what the controller has read. Looks happen when they happened: a
 // controller that would have looked at other times is only said to.
 //
@@ -36,7 +36,7 @@
 //
 // Every line has a number, one more than the line before, and the hash of that line, so
 // that [Verify] notices what was taken out, put in or changed before the last line. Of the
-// last ones only who keeps their number and hash elsewhere knows. A line that was torn by a
+// last ones are found only with their number and hash, kept elsewhere. A line that was torn by a
 // crash stays where it is; the next begins on a line of its own. A file
 // that is full is moved away (see [Rotation]), or is by another program, which then asks for
 // [File.Reopen]: numbers and hashes go on in the new one, and a replay of it needs no other.

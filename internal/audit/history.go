@@ -52,7 +52,7 @@ func (t *History) Note(at time.Time, who hypervisor.HostName, vm hypervisor.VMID
 // Audit implements store.Auditor.
 func (t *History) Audit(e placement.LedgerEntry) { _ = t.add(Reserved(e)) }
 
-// Asked writes down who asked for what of a record; nil is none.
+// Asked records a request about a record, and its user; nil is none.
 func (t *History) Asked(who, what string, r store.Record) {
 	l := Line{}
 	if r != nil {

@@ -87,7 +87,7 @@ func (r *Recorder) Reconcile(ctx context.Context, now time.Time) (time.Time, err
 	return wake, err
 }
 
-// begin lets a new participant begin, and writes down who it is. When even that cannot be
+// begin lets a new participant begin, and records its name. When even that cannot be
 // written, the one that there is goes on.
 func (r *Recorder) begin(times int) {
 	r.look, r.broken = 0, false

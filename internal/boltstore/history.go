@@ -57,7 +57,7 @@ func (s *Store) History(ctx context.Context) (store.History, string, error) {
 			return store.History{}, "", err
 		}
 	}
-	return s.history, "", nil // who changes it holds s.writing
+	return s.history, "", nil // its writers hold s.writing
 }
 
 func nothing(*bbolt.Bucket) error { return nil }

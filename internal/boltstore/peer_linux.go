@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PeerOf returns who is at the other end of a connection of a Unix socket.
+// PeerOf returns the process at the other end of a connection of a Unix socket.
 func PeerOf(c net.Conn) Peer {
 	u, is := c.(*net.UnixConn)
 	if !is {
@@ -24,7 +24,7 @@ func PeerOf(c net.Conn) Peer {
 	return p
 }
 
-// peerOf asks the kernel who has connected. Source: unix(7), SO_PEERCRED; Linux 4.13,
+// peerOf asks the kernel which process has connected. Source: unix(7), SO_PEERCRED; Linux 4.13,
 // net/core/sock.c (SO_PEERGROUPS: the supplementary groups).
 func peerOf(fd int) (Peer, error) {
 	who, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)

@@ -27,7 +27,7 @@ const (
 	NoRole   Role = iota
 	Viewer        // reads
 	Operator      // changes what the store's records name as written by operators, but for what an Admin does
-	Admin         // everything: agents, controllers, and who may confirm that a host is down
+	Admin         // everything: agents, controllers, and the right to confirm that a host is down
 	Agent         // of a host, by its certificate: it changes what is its host's, see AgentMay
 )
 
@@ -74,13 +74,13 @@ var made = map[store.Kind][]string{
 		"DrainWithin", "HookWithin", "BackWithin", "SameStart", "Software", "Checked"},
 }
 
-// Access says who may do what at a socket. The zero value lets each process that can reach it do
+// Access configures the rights of clients at a socket. The zero value lets each process that can reach it do
 // everything.
 type Access struct {
 	// Viewers, Operators and Admins are the groups whose members have these roles. Root, and the user
 	// that serves, are admins. Default: the socket can be reached by these two only.
 	Viewers, Operators, Admins []uint32
-	// Certified says who may do what by its certificate; then the groups say nothing. Default: peers
+	// Certified returns the rights of a client by its certificate; then the groups say nothing. Default: peers
 	// are known by the kernel's word.
 	Certified *Names
 	// Asked is told of each request that changes what operators decide, and of each that is refused.
@@ -134,7 +134,7 @@ func (a *Access) role(p Peer) Role {
 	return NoRole
 }
 
-// A Peer is who is at the other end of a connection: the process by the kernel's word when it
+// A Peer is the client at the other end of a connection: the process by the kernel's word when it
 // connected, or the holder of the certificate that it has shown.
 type Peer struct {
 	Known  bool // by the kernel's word: these
@@ -207,7 +207,7 @@ func (q *Asked) refuse(why error) error {
 
 type peerKey struct{}
 
-// withPeer puts into a connection's context who is at its other end.
+// withPeer puts the peer of a connection into its context.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	p := Peer{}
 	if shown, is := c.(*certified); is {
@@ -218,7 +218,7 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, p)
 }
 
-// asker returns who asks, from the context of a request.
+// asker returns the client of a request, from its context.
 func asker(ctx context.Context) Peer {
 	p, _ := ctx.Value(peerKey{}).(Peer)
 	return p

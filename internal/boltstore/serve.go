@@ -25,7 +25,7 @@ const (
 )
 
 // Serve answers with a store on a listener until the context ends, and then closes the
-// listener and returns nil. Requests that are under way are answered first; who waits is
+// listener and returns nil. Requests that are under way are answered first; a client that waits is
 // sent away. The error is why it ended before.
 func Serve(ctx context.Context, store store.Store, l net.Listener) error {
 	return ServeTo(ctx, store, l, Access{})
@@ -94,7 +94,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close") // its certificate is checked anew
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // who has gone hears nothing
+	_, _ = w.Write(text) // a client that has gone hears nothing
 }
 
 // bad refuses a request that is not understood. Nothing was done.
@@ -148,7 +148,7 @@ func receive(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
 	} else if err != nil {
 		return nil, bad("the request is cut off: %w", err)
 	}
-	_ = control.SetReadDeadline(time.Time{}) // who waits may stay
+	_ = control.SetReadDeadline(time.Time{}) // a client that waits may stay
 	return text, nil
 }
 

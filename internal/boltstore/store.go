@@ -273,7 +273,7 @@ func (s *Store) admit(ctx context.Context, op string, r store.Record,
 	return nil
 }
 
-// apply takes in what is on the disk now, and wakes who waits for it.
+// apply takes in what is on the disk now, and wakes the calls that wait for it.
 func (s *Store) apply(next totals, key store.Key, old store.Record, now stored) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

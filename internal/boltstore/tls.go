@@ -156,7 +156,7 @@ func (l *tlsListener) meet(raw net.Conn, place string) {
 	}
 }
 
-// shakeHands finds out who a peer is.
+// shakeHands identifies a peer.
 func (l *tlsListener) shakeHands(raw net.Conn) (*certified, error) {
 	ctx, cancel := context.WithTimeout(l.ctx, shake)
 	defer cancel()

@@ -122,7 +122,7 @@ func (f *deskFlags) at(c *cobra.Command, work func(context.Context, *desk) error
 	return errors.Join(work(c.Context(), d), store.Close())
 }
 
-// operator returns who gives the commands; "" is that it is not known.
+// operator returns the user that gives the commands; "" is that it is not known.
 func (f *deskFlags) operator() string {
 	if f.by != "" {
 		return f.by

@@ -63,7 +63,7 @@ func (d *Client) addVM(ctx context.Context, v *store.VM, life store.Life) (*stor
 	return stored.(*store.VM), nil
 }
 
-// changeVM changes what an operator decides about a VM, and notes who it was and what was asked for.
+// changeVM changes what an operator decides about a VM, and notes the operator and the request.
 func (d *Client) changeVM(ctx context.Context, id hypervisor.VMID, what string,
 	how func(*store.VM) error) (*store.VM, error) {
 	r, err := d.change(ctx, vmKey(id), func(r store.Record) (store.Record, error) {

@@ -21,7 +21,7 @@ var badVerbs = []bad{
 	{"drain n9", `there is no host "n9"`},
 	{"drain n1 unmovable=Kill", `unmovable: unknown choice "Kill" for VMs that cannot be migrated; use Keep, ShutDown or Restart`},
 	{"drain n1 grace=x", `grace=: "x" is no duration; write 150s, 900ms or 1h30m`},
-	{"release web-1", "by= is missing: say who asks"},
+	{"release web-1", "by= is missing: name the requester"},
 	{"undrain web-1", `there is no host "web-1"`},
 	{"close n1 n2", `"n2" does not belong here; write: close HOST`},
 	{"open n1 for=1m", `"for=1m" does not belong here; write: open HOST`},

@@ -56,7 +56,7 @@ type Limits struct {
 // Evacuation says how hosts are emptied.
 type Evacuation struct {
 	Mode string `yaml:"mode,omitempty"` // where migrations wait: QueueAll (default), FreeSpots
-	// Order is who leaves first: LargestFirst (default), SmallestFirst, ByID; or Adaptive,
+	// Order is the order in which VMs leave: LargestFirst (default), SmallestFirst, ByID; or Adaptive,
 	// where package evacuation also says how many at once, and where to. Limits
 	// that are not written are lifted then.
 	Order string `yaml:"order,omitempty"`

@@ -78,11 +78,11 @@ var verbs = []verb{
 		return sim.CrashAgent{Host: w.host(), For: w.lasts(), After: w.count("after")}
 	}},
 	{"deafen HOST|controller for=TIME", func(w *words) sim.Event {
-		return sim.DropNotifications{Host: w.who(), For: w.lasts()}
+		return sim.DropNotifications{Host: w.participant(), For: w.lasts()}
 	}},
-	{"repeat HOST|controller", func(w *words) sim.Event { return sim.Repeat{Host: w.who()} }},
+	{"repeat HOST|controller", func(w *words) sim.Event { return sim.Repeat{Host: w.participant()} }},
 	{"freeze HOST|controller for=TIME", func(w *words) sim.Event {
-		return sim.StaleReads{Host: w.who(), For: w.lasts()}
+		return sim.StaleReads{Host: w.participant(), For: w.lasts()}
 	}},
 	{"conflict VM", func(w *words) sim.Event { return sim.Conflict{VM: w.vm()} }},
 	{"mute HOST|controller times=N", readMute},
@@ -113,7 +113,7 @@ var verbs = []verb{
 	{"set-back [forgotten=yes|no]", readSetBack},
 	{"reconcile", func(*words) sim.Event { return sim.Reconcile{} }},
 	{"skew HOST|controller by=TIME", func(w *words) sim.Event {
-		return sim.Skew{Host: w.who(), By: w.duration("by")}
+		return sim.Skew{Host: w.participant(), By: w.duration("by")}
 	}},
 }
 
@@ -308,7 +308,7 @@ func readClaim(w *words) sim.Event {
 func readRelease(w *words) sim.Event {
 	e := sim.Release{VM: w.vm(), By: w.value("by")}
 	if e.By == "" {
-		w.fail("by= is missing: say who asks")
+		w.fail("by= is missing: name the requester")
 	}
 	return e
 }
@@ -332,7 +332,7 @@ func readLoad(w *words) sim.Event {
 }
 
 func readMute(w *words) sim.Event {
-	e := sim.DropAnswers{Host: w.who(), Times: 1}
+	e := sim.DropAnswers{Host: w.participant(), Times: 1}
 	if n := w.count("times"); n != nil {
 		e.Times = *n
 	}

@@ -104,8 +104,8 @@ func (w *words) knownVM(name string) hypervisor.VMID {
 	return id
 }
 
-// who reads a participant: a host's agent, or the controller.
-func (w *words) who() hypervisor.HostName {
+// participant reads the name of a participant: a host's agent, or the controller.
+func (w *words) participant() hypervisor.HostName {
 	name := w.next("a host, or controller,")
 	if name == "controller" {
 		return ""

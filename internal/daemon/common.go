@@ -72,7 +72,7 @@ func (s *Dependencies) trail(by string, term uint64) *audit.History {
 	return &audit.History{File: s.Audit, By: by, Now: s.Now, Term: func() uint64 { return term }}
 }
 
-// recorder returns who is told what a participant decides.
+// recorder returns the recorder of what a participant decides.
 func (s *Dependencies) recorder(t *audit.History) store.EventRecorder {
 	if t == nil {
 		return All{Log{To: s.Log}}

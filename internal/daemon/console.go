@@ -59,7 +59,7 @@ func ListenConsoles(path string) (net.Listener, error) {
 type ConsoleServer struct {
 	// Open opens the console of a VM.
 	Open func(context.Context, hypervisor.VMID) (io.ReadWriteCloser, error)
-	// Note is told who opens and closes a console.
+	// Note is called when a console is opened or closed, with the user.
 	Note func(hypervisor.VMID, string)
 }
 

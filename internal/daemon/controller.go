@@ -160,7 +160,7 @@ func (c *Controller) decider(t *audit.History, s store.Store) store.Participant 
 		Build: c.Build, Begin: begin}
 }
 
-// follow takes in who leads, and says when that has changed.
+// follow takes in the leader, and says when it has changed.
 func (c *Controller) follow(led *store.LeaderRunner, term *atomic.Uint64) {
 	now, _ := led.Leading()
 	before := term.Swap(now)

@@ -88,7 +88,7 @@ func failed(host hypervisor.HostName, why error) error {
 	return &hypervisor.Error{Op: "Cut", Host: host, Kind: hypervisor.Unknown, Err: why}
 }
 
-// try tries the levels in turn, and returns who has proved that the host is off.
+// try tries the levels in turn, and returns the one that has proved that the host is off.
 func (f *Fence) try(host hypervisor.HostName, levels []Level) (string, error) {
 	var errs []error
 	for i := range levels {

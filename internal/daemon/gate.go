@@ -68,7 +68,7 @@ func (g *Gate) open(ctx context.Context) (*Gate, error) {
 	return g, nil
 }
 
-// Gated is Remember for who can wait: as long as the store does not answer, it asks again.
+// Gated is Remember for a process that can wait: as long as the store does not answer, it asks again.
 func Gated(ctx context.Context, s Store, path, who string) (*Gate, error) {
 	past, knows := s.(store.Historian)
 	if !knows {
@@ -92,7 +92,7 @@ func Refused(err error) bool {
 	return errors.Is(err, store.SetBack) || errors.Is(err, store.Foreign)
 }
 
-// beyond returns the store without the gate, for who has to tell others what is wrong.
+// beyond returns the store without the gate, to report there what is wrong.
 func (g *Gate) beyond() store.Historian { return g.store }
 
 // Mark returns the newest moment of the store that was seen.

@@ -39,7 +39,7 @@ func (h *hints) follow(s store.Store) store.Store {
 	return f
 }
 
-// forget forgets all who follow.
+// forget forgets all followers.
 func (h *hints) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -58,7 +58,7 @@ func (l Log) Audit(e placement.LedgerEntry) {
 		slog.String("memory", e.Amount.Memory.String()), slog.Int("cpus", e.Amount.CPUs))
 }
 
-// By names who notes something: the host's agent, or the controller.
+// By names the author of an event: the host's agent, or the controller.
 func By(who hypervisor.HostName) string {
 	if who == "" {
 		return "controller"

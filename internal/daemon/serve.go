@@ -99,5 +99,5 @@ func answer(w http.ResponseWriter, s State) {
 	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // who asked may be gone
+	_ = e.Encode(s) // the requester may be gone
 }

@@ -53,7 +53,7 @@ func (s StoreServer) Serve(ctx context.Context, records store.Store, run func(co
 	return errors.Join(err, <-served)
 }
 
-// refused logs who could not shake hands, once a second at most.
+// refused logs a failed TLS handshake, once a second at most.
 func (s StoreServer) refused() func(address string, why error) {
 	var mu sync.Mutex
 	var last time.Time

@@ -33,7 +33,7 @@ type Settings struct {
 	// ConsoleLog is the file with what the guest writes to its serial console,
 	// absolute: its console cannot be opened then. Default: it is not kept.
 	ConsoleLog string
-	// DebugSocket is the socket on which QEMU waits for who listens to the debug
+	// DebugSocket is the socket on which QEMU waits for a client that listens to the debug
 	// port, absolute. Default: what the guest writes there is thrown away.
 	DebugSocket string
 }

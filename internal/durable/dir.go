@@ -65,7 +65,7 @@ func take(file *os.File) error {
 	}
 }
 
-// lives tells whether there is a process with this pid. Who has not signed yet lives.
+// lives tells whether there is a process with this pid. A process that has not signed yet counts as alive.
 func lives(pid string) bool {
 	n, err := strconv.Atoi(pid)
 	return err != nil || n <= 0 || !errors.Is(unix.Kill(n, 0), unix.ESRCH)
@@ -77,7 +77,7 @@ func signed(file *os.File) string {
 	return strings.TrimSpace(string(owner))
 }
 
-// sign writes into the lock who holds it.
+// sign writes the name of its holder into the lock.
 func sign(file *os.File) error {
 	if err := file.Truncate(0); err != nil {
 		return err

@@ -33,7 +33,7 @@ type change struct {
 	gone bool
 }
 
-// remembered is how many keys the log of a feed remembers; who is further behind gets
+// remembered is how many keys the log of a feed remembers; a reader that is further behind gets
 // everything.
 const remembered = 4096
 

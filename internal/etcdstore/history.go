@@ -76,7 +76,7 @@ func (s *Store) heard(before store.Revision, h *etcdserverpb.ResponseHeader) {
 
 var historyName = store.Key{Name: "history"}
 
-// judge answers why an answer is not to be used by who has seen the mark of the context. What is
+// judge says why an answer must not be used by a reader that has seen the mark of the context. What is
 // known of the history is read again before it is.
 func (s *Store) judge(ctx context.Context, h *etcdserverpb.ResponseHeader) error {
 	seen, is := store.MarkOf(ctx)
@@ -106,7 +106,7 @@ func (s *Store) fresh(ctx context.Context, seen store.Mark) (store.History, erro
 	return h, nil
 }
 
-// standing answers the history of the store for who has a mark, and why it is not in its past.
+// standing returns the history of the store for a reader with a mark, and why it is not in its past.
 func (s *Store) standing(ctx context.Context) (h store.History, marked bool, err error) {
 	seen, marked := store.MarkOf(ctx)
 	if !marked {

@@ -65,7 +65,7 @@
 // same instant is not part of a state.
 //
 // Policies of one's own are plugged in by [Scene.Configure]; package simtest wraps all of this
-// for tests of them. Who gives away VMs of fenced hosts asks none of them.
+// for tests of them. The rebuild of VMs of fenced hosts asks none of them.
 //
 // The package holds the only goroutines of the exploration. Each has a world of its own.
 //

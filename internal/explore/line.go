@@ -71,7 +71,7 @@ func (l *line) Delete(ctx context.Context, r store.Record, while ...store.Record
 	return err
 }
 
-// Changes implements [store.Store]. Who looks at an old view still learns everything
+// Changes implements [store.Store]. A reader of an old view still learns everything
 // when it starts: a process without any view cannot be stale.
 func (l *line) Changes(ctx context.Context, f store.Feed, since store.Revision) (
 	store.Changes, error) {

@@ -15,7 +15,7 @@ var rules = Rules{
 	Held: []string{"store.Migration", "store.VM", "store.Host", "store.Rebuild",
 		"store.Lease"},
 	Skip: []string{
-		// Records: versions say only who has read what, which is found by comparing.
+		// Records: versions say only which process has read what, which is found by comparing.
 		"store.Migration.Version", "store.VM.Version", "store.Host.Version",
 		"store.Rebuild.Version", "store.Lease.Version",
 		// The store: who has read how much of the feeds is a process's.

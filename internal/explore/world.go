@@ -295,7 +295,7 @@ func (w *World) takeLook(p int, how LookStep) bool {
 	w.doubted()
 	w.settle(p)
 	w.claims(p)
-	w.settle(-1) // who is to hear of that hears of it in this step, from whichever state it is taken
+	w.settle(-1) // a process that is to hear of that hears of it in this step, from whichever state it is taken
 	return how.fate == Well || w.Look.Effects > how.at
 }
 

@@ -227,7 +227,7 @@ func (f *fleetReader) join(t *apartTerm, group string, members ...int) {
 }
 
 // join turns one condition to be together into constraints. VMs that are all alike
-// are a group, whose first member may be anywhere. Who wants to be with others on
+// are a group, whose first member may be anywhere. A VM that wants to be with others on
 // one node names them. What is left cannot be said.
 func (t *apartTerm) join(f *fleetReader, matched []int) {
 	switch {

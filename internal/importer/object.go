@@ -15,7 +15,7 @@ import (
 )
 
 // fleetReader builds a fleet from objects, one after another. Hosts and VMs are
-// kept until the end: CPUs depend on the configuration, and who must be apart
+// kept until the end: CPUs depend on the configuration, and which VMs must be apart
 // from which others on all VMs.
 type fleetReader struct {
 	*inventory.Builder

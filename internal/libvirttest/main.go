@@ -30,7 +30,7 @@ var world struct {
 	labs []*Lab // those that are up
 
 	shared  map[Options]*place
-	opening sync.Mutex // held by who starts a lab
+	opening sync.Mutex // held while a lab starts
 }
 
 // Main runs the tests of a package and is its TestMain's only duty. It answers the

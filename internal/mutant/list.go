@@ -127,7 +127,7 @@ var Mistakes = []Mutant{
 // Survivors are mistakes that are not found here: what they leave out is a second lock on a
 // door that, in these worlds, another keeps shut.
 var Survivors = []Mutant{
-	// An agent's feed is consistent: who sees a VM at home sees whether it is claimed. And a
+	// An agent's feed is consistent: a reader that sees a VM at home sees whether it is claimed. And a
 	// host that is fenced here has no power: nothing is started there meanwhile.
 	{"starts a VM anew without having announced it", "agent/vm.go",
 		"v, err = a.tell(ctx, v, func(next *store.VM) {\n\t\tnext.Boots++",

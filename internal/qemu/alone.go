@@ -15,7 +15,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/durable"
 )
 
-// What the environment of a QEMU says of who has started it. Its guest does not see that.
+// What the environment of a QEMU says of the process that has started it. Its guest does not see that.
 const (
 	hostVariable  = "GODWIT_HOST"
 	locksVariable = "GODWIT_LOCKS"

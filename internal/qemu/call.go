@@ -41,7 +41,7 @@ func (l *link) roundTrip(ctx context.Context, r request) (json.RawMessage, error
 	}
 }
 
-// enter takes the seats that r needs; they are given back when its reply comes.
+// enter acquires the semaphores that r needs; they are released when its reply comes.
 func (l *link) enter(ctx context.Context, r request) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -50,13 +50,13 @@ func (l *link) enter(ctx context.Context, r request) error {
 		return err
 	}
 	if r.file != nil {
-		if err := l.files.take(ctx, l); err != nil {
+		if err := l.files.acquire(ctx, l); err != nil {
 			return err
 		}
 	}
-	if err := l.band(r).take(ctx, l); err != nil {
+	if err := l.band(r).acquire(ctx, l); err != nil {
 		if r.file != nil {
-			l.files.give()
+			l.files.release()
 		}
 		return err
 	}
@@ -64,13 +64,13 @@ func (l *link) enter(ctx context.Context, r request) error {
 }
 
 func (l *link) leave(r request) {
-	l.band(r).give()
+	l.band(r).release()
 	if r.file != nil {
-		l.files.give()
+		l.files.release()
 	}
 }
 
-func (l *link) band(r request) seats {
+func (l *link) band(r request) semaphore {
 	if r.outOfBand {
 		return l.outOfBand
 	}
@@ -79,11 +79,11 @@ func (l *link) band(r request) seats {
 
 // send writes r as the next command.
 func (l *link) send(ctx context.Context, r request) (*call, error) {
-	if err := l.writing.take(ctx, l); err != nil {
+	if err := l.writing.acquire(ctx, l); err != nil {
 		l.leave(r)
 		return nil, r.failed(NotSent, err)
 	}
-	defer l.writing.give()
+	defer l.writing.release()
 	c, id := l.register(r)
 	line, err := r.encoded(id)
 	if err != nil {

@@ -148,7 +148,7 @@ type place struct{ target, lun int }
 
 // places returns where each disk is. Its name alone decides, so that it stays
 // there whatever happens to other disks. UEFI firmware looks only at targets below
-// 32 and units below 8; who finds the place there taken by a disk before it goes
+// 32 and units below 8; a disk that finds its place there taken by another before it goes
 // to the large rest.
 func places(all []hypervisor.Disk) []place {
 	at := make([]place, len(all))

@@ -8,7 +8,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/backend"
 )
 
-// Refuse makes an error of a kind. Who answers the caller completes it.
+// Refuse makes an error of a kind. backend.Node.Explain completes it.
 func Refuse(kind hypervisor.Kind, format string, a ...any) error {
 	return backend.Errorf(kind, format, a...)
 }

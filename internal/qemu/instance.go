@@ -361,7 +361,7 @@ func MigrationSocket(s Settings) string { return filepath.Join(s.Dir, "migrate.s
 func disksSocket(s Settings) string { return filepath.Join(s.Dir, "disks.sock") }
 
 // briefly is how long a QEMU that is taken over may take to greet, or one that has hung to
-// close a connection. One that hangs is reached later, by who watches it.
+// close a connection. One that hangs is reached later, by its worker.
 const briefly = time.Second
 
 // Adopt takes over a QEMU that an earlier process of ours has started. One that
@@ -372,7 +372,7 @@ func (l *Launcher) Adopt(ctx context.Context, vm hypervisor.VMID, proc *Process,
 	ctx, cancel := context.WithTimeout(ctx, min(briefly, l.Timeout))
 	defer cancel()
 	client, err := l.dialMonitor(ctx, socket)
-	if err != nil { // it hangs, or just begins: who watches it tries again
+	if err != nil { // it hangs, or just begins: its worker tries again
 		client, err = Prepare(Config{Path: socket, Timeout: l.Timeout})
 		if err != nil {
 			return nil, err

@@ -25,10 +25,10 @@ type link struct {
 	greeting Greeting
 	hub      *Hub
 
-	inBand    seats
-	outOfBand seats
-	files     seats // QEMU keeps the files of one message only until the next
-	writing   seats // who writes
+	inBand    semaphore
+	outOfBand semaphore
+	files     semaphore // QEMU keeps the files of one message only until the next
+	writing   semaphore // one writer at a time
 
 	ended   chan struct{} // closed when the connection is of no more use
 	drained chan struct{} // closed when nothing of it runs any more
@@ -45,12 +45,11 @@ type call struct {
 	reply   chan Message // holds one, so that the reader never waits
 }
 
-// seats are taken before, and given back after, something of which there is
-// only so much.
-type seats chan struct{}
+// A semaphore bounds how many callers use something at once.
+type semaphore chan struct{}
 
-// take waits for a seat, and not longer than ctx or the link last.
-func (s seats) take(ctx context.Context, l *link) error {
+// acquire waits for a place, and not longer than ctx or the link last.
+func (s semaphore) acquire(ctx context.Context, l *link) error {
 	select {
 	case s <- struct{}{}:
 		return nil
@@ -66,17 +65,17 @@ func (s seats) take(ctx context.Context, l *link) error {
 	}
 }
 
-func (s seats) give() { <-s }
+func (s semaphore) release() { <-s }
 
 func newLink(conn net.Conn, maxLine int, h *Hub) *link {
 	return &link{
 		conn:      conn,
 		lines:     NewReader(conn, maxLine),
 		hub:       h,
-		inBand:    make(seats, maxPending),
-		outOfBand: make(seats, maxPending),
-		files:     make(seats, 1),
-		writing:   make(seats, 1),
+		inBand:    make(semaphore, maxPending),
+		outOfBand: make(semaphore, maxPending),
+		files:     make(semaphore, 1),
+		writing:   make(semaphore, 1),
 		ended:     make(chan struct{}),
 		drained:   make(chan struct{}),
 		pending:   map[uint64]*call{},
@@ -124,7 +123,7 @@ func (l *link) greet(ctx context.Context) (early []Notice, err error) {
 			return nil, duringGreeting(ctx, err)
 		}
 		if again, err := ParseGreeting(line); err == nil {
-			// That of a client before us who left at once: QEMU sends it to who is connected then.
+			// That of a client before us who left at once: QEMU sends it to the client that is connected then.
 			l.greeting, greetings = again, greetings+1
 			continue
 		}

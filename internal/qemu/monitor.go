@@ -56,7 +56,7 @@ type Monitor struct {
 	hub    Hub
 	life   context.Context // ends with Close
 	end    context.CancelCauseFunc
-	turn   chan struct{} // held by who changes the link
+	lock   chan struct{} // holds a value while the link changes
 	link   atomic.Pointer[link]
 
 	mu      sync.Mutex
@@ -70,7 +70,7 @@ func Prepare(config Config) (*Monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Monitor{config: config, turn: make(chan struct{}, 1), streams: map[*stream]struct{}{}}
+	m := &Monitor{config: config, lock: make(chan struct{}, 1), streams: map[*stream]struct{}{}}
 	m.life, m.end = context.WithCancelCause(context.Background())
 	m.link.Store(noLink())
 	return m, nil
@@ -171,7 +171,7 @@ func (m *Monitor) begin(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	select {
-	case m.turn <- struct{}{}:
+	case m.lock <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -182,13 +182,13 @@ func (m *Monitor) begin(ctx context.Context) error {
 	return nil
 }
 
-func (m *Monitor) finish() { <-m.turn }
+func (m *Monitor) finish() { <-m.lock }
 
 // Disconnect ends the connection and the channels that Events returned, and
 // waits for a Connect that is under way. Subscriptions remain. It may be
 // repeated; its error is always nil.
 func (m *Monitor) Disconnect() error {
-	m.turn <- struct{}{}
+	m.lock <- struct{}{}
 	defer m.finish()
 	m.hangUp(ErrDisconnected)
 	return nil
@@ -199,7 +199,7 @@ func (m *Monitor) Disconnect() error {
 // be repeated; its error is always nil.
 func (m *Monitor) Close() error {
 	m.end(ErrClosed)
-	m.turn <- struct{}{}
+	m.lock <- struct{}{}
 	defer m.finish()
 	m.hub.Close(ErrClosed)
 	m.hangUp(ErrClosed)

@@ -111,7 +111,7 @@ func (in *Instance) Within(ctx context.Context, o hypervisor.TransferOptions,
 }
 
 // manyChannels reports whether a transfer takes several connections. Post-copy
-// takes one: QEMU 7.2 cannot do both, and who asks for both needs the first more.
+// takes one: QEMU 7.2 cannot do both, and a VM that asks for both needs the first more.
 // Source: KubeVirt v1.9.0 live-migration-source.go (parallel threads, no post-copy).
 func manyChannels(o hypervisor.TransferOptions) bool {
 	return !o.PostCopy && (o.Channels > 1 || o.Compression)

@@ -8,7 +8,7 @@ import (
 // rights is the control message that passes a file descriptor.
 func rights(fd int) []byte { return syscall.UnixRights(fd) }
 
-// peerOf asks the kernel who is at the other end.
+// peerOf asks the kernel which process is at the other end.
 func peerOf(conn net.Conn) (pid int, err error) {
 	unix, ok := conn.(*net.UnixConn)
 	if !ok {

@@ -89,7 +89,7 @@ func concurrency(rows []row, c buckets) *Concurrency {
 		moving.add(c, begun, over, 1)
 		steps = append(steps, step{begun, +1}, step{over, -1})
 	}
-	slices.SortFunc(steps, func(a, b step) int { // who ends makes room for who begins
+	slices.SortFunc(steps, func(a, b step) int { // an end makes room for a beginning
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by))
 	})
 	now, peak := 0, 0

@@ -28,7 +28,7 @@ type ReportDocument struct {
 	Scenario string `json:"scenario"`
 	Seed     uint64 `json:"seed"`
 	Ending   string `json:"ending,omitempty"` // why the simulation ended
-	// Result is the world's own. Its lists of who stayed, of who is down and of violations are
+	// Result is the world's own. Its lists of VMs that stayed, of VMs that are down and of violations are
 	// cut at MaxLeft; Stayed, Down and Violated count them all.
 	Result   *sim.Result `json:"result,omitempty"`
 	Stayed   int         `json:"stayed"`

@@ -40,7 +40,7 @@ const ended = int(migration.Succeeded)
 
 const never time.Duration = -1
 
-// Record lets the world that is built with config be recorded. Who watched it watches on.
+// Record lets the world that is built with config be recorded. Its other observers stay.
 func Record(config *sim.Config) *Recorder {
 	r := &Recorder{known: map[migration.ID]int{}}
 	next := config.Watch

@@ -15,7 +15,7 @@
 //
 // # Checks
 //
-// [CheckMoves], [CheckEmpties] and [CheckCertificate] do not trust who made a plan or a proof. They
+// [CheckMoves], [CheckEmpties] and [CheckCertificate] do not trust the maker of a plan or a proof. They
 // share with planners the conditions of package placement and the types of package plan, and
 // nothing else: they are in the files verify_*.go, which are short enough to be read.
 //

@@ -48,7 +48,7 @@ func alone(f *plan.Fleet, drained []hypervisor.HostName, keep []hypervisor.VMID)
 	return b
 }
 
-// refused reports whether a host refuses v whatever those do who are not kept:
+// refused reports whether a host refuses v whatever the VMs do that are not kept:
 // conditions that ask for the company of one of them do not count.
 func (b *occupancy) refused(v plan.VM, host int, keep []hypervisor.VMID) bool {
 	stays := func(o plan.VM) bool { return o.Pinned != "" || slices.Contains(keep, o.ID) }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Timers remembers who wants to be looked at when. The earliest wish of a key
+// Timers remembers when each key is to be looked at. The earliest wish of a key
 // counts until the key is dropped or popped. The zero value is empty and ready.
 type Timers[K comparable] struct {
 	queue Heap[timer[K]] // may hold wishes that no longer count

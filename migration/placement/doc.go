@@ -20,7 +20,7 @@
 //	Filter, AllFilters   every condition on a target, by name
 //	Weigher              which of the hosts that take a VM is best
 //	Decide, Explain      a request for a target, its decision, and why
-//	Ledger, Reservation  who holds what while VMs move
+//	Ledger, Reservation  what VMs and moves hold while VMs move
 //	TopologyRequest      NUMA cells, pinned CPUs, pages
 //	Aggregate            Nova's language of operators
 //	DeviceInventory      inventories and devices

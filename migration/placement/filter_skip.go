@@ -6,7 +6,7 @@ import (
 )
 
 // idle says, by name, when a condition refuses no host at all: each repeats the
-// part of its condition that does not look at the host. Who is not listed is
+// part of its condition that does not look at the host. A filter that is not listed is
 // always asked.
 var idle = map[string]func(*VM, options) bool{
 	"memory-exists": func(vm *VM, _ options) bool { return vm.Demand() <= 0 },

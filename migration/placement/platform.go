@@ -151,7 +151,7 @@ func explainOlderCPU(_ *VM, h *Host, o options) (need, have string) {
 	return "the source's " + strings.Join(missing, ", "), "an older processor"
 }
 
-// vendorOf returns who makes a host's processors; "" when that is not known.
+// vendorOf returns the vendor of a host's processors; "" when that is not known.
 func vendorOf(f *Facts) string {
 	if cpu := cpuOf(f); cpu != nil {
 		return cpu.Vendor

@@ -61,7 +61,7 @@ func vms(_ *VM, h *Host, _ Options) float64 {
 }
 
 // plain keeps hosts with special devices free for those who ask for one: the
-// fewer are left the better. Who asks prefers hosts with many left.
+// fewer are left the better. A VM that asks for them prefers hosts with many left.
 // Source: Nova scheduler/weights/pci.py (_weigh_object: 100 - min(free, 99), for
 // instances that ask for none; minval 0).
 func plain(vm *VM, h *Host, _ Options) float64 {

@@ -58,7 +58,7 @@ type ReservationPlan struct {
 	Target hypervisor.HostName
 	Tenant string // of a VM that holds nothing yet; otherwise its claim's counts
 	Amount Amount // on the target
-	Owner  string // who asked
+	Owner  string // the requester
 	// Now is when; Deadline is until when the move should have ended, zero for
 	// never.
 	Now, Deadline time.Time

@@ -53,7 +53,7 @@ func (s *settings) attended(at *stage, f func()) (failed *failure) {
 	}
 }
 
-// interrupted says who ended the goroutine that played.
+// interrupted says why the goroutine that played has ended.
 func (at *stage) interrupted() *failure {
 	if found := at.policyCheck.Interrupted(); found != nil {
 		return &failure{Name: found.Name(), At: at.now, Detail: found.Why()}

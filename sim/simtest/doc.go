@@ -43,7 +43,7 @@
 // (daemon.Agent.Config, sim.Config.Agent). The fields, and what they are without:
 //
 //	decision             type                field                         default
-//	who leaves first     evacuation.Policy   Controller.Evacuation.Policy  Evacuation.Order
+//	which VM leaves first evacuation.Policy   Controller.Evacuation.Policy  Evacuation.Order
 //	how many at once     its Admit           the same                      the limits alone
 //	whether a host can   placement.Filter    Controller.Placement.Filters  placement.AllFilters()
 //	which host is best   placement.Weigher       Controller.Placement.Weighers placement.Spread()

@@ -26,7 +26,7 @@ func Bounds(c ExploreConfig) Option {
 	return func(s *settings) { s.bounds = append(s.bounds, c) }
 }
 
-// usualBounds are those of who has given none.
+// usualBounds are the default bounds.
 var usualBounds = []explore.Config{
 	{Faults: explore.AllFaults, Budget: 1, Odd: 1, States: 100_000},
 	{States: 10_000},

@@ -137,7 +137,7 @@ func decision(at time.Duration, before, after *store.Migration) string {
 	return text
 }
 
-// staying says who stays on drained hosts, and why.
+// staying lists the VMs that stay on drained hosts, and why.
 func staying(w *sim.World) string {
 	var lines []string
 	if w == nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // A World is a fleet and what happens to it, in the words of a scenario. Its Seed makes the
-// free choices: how late messages are, who is first.
+// free choices: how late messages are, which participant is first.
 type World struct{ config.Spec }
 
 // Scenario returns what the world describes, or every problem with it. The name is that of

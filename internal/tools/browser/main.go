@@ -6,7 +6,7 @@
 // ends. Each line of standard input is a list of words in JSON: a command and its arguments. Each is
 // answered with one line, an [answer]. No command takes longer than PATIENCE.
 //
-// It is a program of a module of its own: who imports godwit does not inherit a browser driver.
+// It is a program of a module of its own: programs that import godwit do not inherit a browser driver.
 package main
 
 import (

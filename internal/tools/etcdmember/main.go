@@ -3,7 +3,7 @@
 //	etcdmember run DESCRIPTION     be a member until standard input ends
 //	etcdmember rename FROM TO      copy a log, with another cluster id
 //
-// It is a program of a module of its own: who imports godwit does not inherit etcd's server.
+// It is a program of a module of its own: programs that import godwit do not inherit etcd's server.
 package main
 
 import (

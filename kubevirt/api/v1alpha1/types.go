@@ -166,7 +166,7 @@ const (
 
 // Condition types. All of them are true, false or unknown.
 const (
-	// ConditionCordoned: the node takes no new pods. The reason says who cordoned it.
+	// ConditionCordoned: the node takes no new pods. The reason names what cordoned it.
 	ConditionCordoned = "Cordoned"
 	// ConditionProgressing: migrations run or will be created.
 	ConditionProgressing = "Progressing"

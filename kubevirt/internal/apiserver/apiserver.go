@@ -157,7 +157,7 @@ func run(dir string, out io.Writer, name string, args ...string) error {
 	return nil
 }
 
-// audit has the API server log who asks for what.
+// audit makes the API server log which user requests what.
 func (s *Server) audit(t testing.TB) {
 	t.Helper()
 	dir := t.TempDir()

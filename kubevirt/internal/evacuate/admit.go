@@ -36,7 +36,7 @@ func (s *site) hold(v *vm) *held {
 	return nil
 }
 
-// admit asks package evacuation who goes now, until quotas and disruption budgets admit all of them.
+// admit asks package evacuation which VMs go now, until quotas and disruption budgets admit all of them.
 // Those that they do not admit take no place from others.
 func (s *site) admit(params evacuation.Params, host evacuation.Host, guests []evacuation.VM,
 	load evacuation.Load, holds map[hypervisor.VMID]*held, byID map[hypervisor.VMID]*vm) evacuation.Decision {
@@ -102,7 +102,7 @@ type budget struct {
 	moving   int
 }
 
-// budgets counts who is under way. A live migration is no eviction, but while it goes on the VM
+// budgets counts the VMs under way. A live migration is no eviction, but while it goes on the VM
 // depends on two nodes: so at most as many VMs of a budget move at once as it allows to be
 // disrupted, and always one, since otherwise a VM with a budget of its own would never leave.
 func (s *site) budgets() *budgets {

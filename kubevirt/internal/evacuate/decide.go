@@ -40,7 +40,7 @@ type Decision struct {
 // A Cordon closes a node to new pods, or opens it again.
 type Cordon struct {
 	Node string
-	// UID is that of the NodeEvacuation: the node says who has cordoned it.
+	// UID is that of the NodeEvacuation: the node names the NodeEvacuation that has cordoned it.
 	UID types.UID
 }
 
@@ -238,7 +238,7 @@ type planned struct {
 	again   time.Duration
 }
 
-// plan decides who leaves the node now.
+// plan decides which VMs leave the node now.
 func (s *site) plan(started *int) *planned {
 	p := &planned{}
 	params, host := s.terms()

@@ -4,7 +4,7 @@
 //	marks of VMIs  ──┼─► [Decide] ──► cordon, create, cancel, evict, uncordon, status
 //	migrations     ──┘
 //
-// It is pure. Who must leave, who can, and who may now is decided by package evacuation of godwit;
+// It is pure. Which VMs must leave, which can, and which may now is decided by package evacuation of godwit;
 // this package says which VMs it is asked about, and what becomes of its answer.
 //
 // Which VMs are ours:

@@ -7,7 +7,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/backend"
 )
 
-// A Config says which libvirtd to talk to, and who is told of what. A zero field
+// A Config says which libvirtd to talk to, and which functions to call on which event. A zero field
 // takes the default it names. The three functions are called one at a time, in
 // order, from a goroutine of the connection; they may use the connection but must
 // not close it.

@@ -14,7 +14,7 @@ type notice struct {
 	connected bool
 }
 
-// news delivers notices in order, without making who has them wait.
+// news delivers notices in order, without making the connection wait.
 type news struct {
 	mu    sync.Mutex
 	queue []notice
