@@ -39,12 +39,12 @@ type Controller struct {
 	restart workqueue.Timers[hypervisor.VMID]       // starts to be tried again
 	tried   map[hypervisor.VMID]uint8               // how often no host was found for one in a row
 
-	sight  observation        // scratch of see
-	answer migration.Decision // scratch of see
-	asked  placement.Request  // scratch of request
-	guests []evacuation.VM    // scratch of asGuests
-	next   store.Migration    // scratch of drafts
-	nextVM store.VM
+	observed observation        // scratch of see
+	answer   migration.Decision // scratch of see
+	asked    placement.Request  // scratch of request
+	guests   []evacuation.VM    // scratch of asGuests
+	next     store.Migration    // scratch of drafts
+	nextVM   store.VM
 }
 
 // New returns a controller that knows nothing yet. It panics when [Config.Validate] refuses the
@@ -296,9 +296,9 @@ func (c *Controller) reconcileMigration(ctx context.Context, f *migrationEntry, 
 // decide asks the core about one migration. Both answers are valid until it is called
 // again: most looks find nothing to be done, and allocate nothing.
 func (c *Controller) decide(f *migrationEntry, now time.Time) (*observation, *migration.Decision) {
-	c.observe(f, &c.sight, now)
-	c.core.StepIn(&f.rec.Spec, &f.rec.State, &c.sight.Observation, &c.answer)
-	return &c.sight, &c.answer
+	c.observe(f, &c.observed, now)
+	c.core.StepIn(&f.rec.Spec, &f.rec.State, &c.observed.Observation, &c.answer)
+	return &c.observed, &c.answer
 }
 
 // schedule sets a migration's timers. What the core asks for with the migration's
@@ -337,7 +337,7 @@ func (c *Controller) recordEvidence(ctx context.Context, f *migrationEntry, now 
 // carryOut stores what [Controller.decide] has just answered, and performs the actions that are
 // the controller's. The others are the agents', who read them from the record.
 func (c *Controller) carryOut(ctx context.Context, f *migrationEntry, now time.Time) (err error) {
-	o, d := &c.sight, &c.answer
+	o, d := &c.observed, &c.answer
 	if d.State != f.rec.State {
 		before, next := f.rec.State.Phase, c.decided(f, o, d)
 		if d.State.Phase == migration.Scheduled && before < d.State.Phase && !c.core.Compatible {

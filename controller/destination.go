@@ -86,9 +86,9 @@ func (c *Controller) accept(ctx context.Context, f *migrationEntry, d *placement
 	if f.rec.Spec.Target != "" && (f.rec.Spec.Force != placement.Absent || f.rec.Spec.Compat) {
 		next.Decision = new(*d)
 	}
-	c.sight.Target = next.Instance(c.cache.host(d.Host).rec)
-	c.sight.Suspect = c.suspectTarget(d.Host, next.State.Source, now)
-	c.core.StepIn(&next.Spec, &next.State, &c.sight.Observation, &c.answer)
+	c.observed.Target = next.Instance(c.cache.host(d.Host).rec)
+	c.observed.Suspect = c.suspectTarget(d.Host, next.State.Source, now)
+	c.core.StepIn(&next.Spec, &next.State, &c.observed.Observation, &c.answer)
 	next.State = c.answer.State
 	stored, err := c.put(ctx, next, now)
 	switch {

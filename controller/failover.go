@@ -68,7 +68,7 @@ func (w *FailoverController) Reconcile(ctx context.Context, now time.Time) (time
 	return w.wake, errors.Join(errs...)
 }
 
-// pull takes in what has changed in the store: first the signs of life, so that what a
+// pull takes in what has changed in the store: first the heartbeats, so that what a
 // record says of a host is never older than the host's last sign that was seen.
 func (w *FailoverController) pull(ctx context.Context, now time.Time) error {
 	heard, err := w.store.Changes(ctx, store.Signs, w.leases.seen)
@@ -198,7 +198,7 @@ func (w *FailoverController) follow(s *HostObservation, now time.Time) (*store.H
 		next.Fenced, next.Fencing, next.NotReady, next.ConfirmedDownBy = false, nil, false, ""
 		return &next, "is back: the machine has started anew, as " + cmp.Or(s.Boot, "it says")
 	case Distrust:
-		fencing.Error = "the same start of the machine gives signs of life"
+		fencing.Error = "the same start of the machine sends heartbeats"
 		next.Fencing, next.Told = &fencing, ""
 		return &next, "LIVES although " + cmp.Or(fencing.By, "its fencing") + " says that it is " +
 			"off: nothing more is rebuilt from it; check its VMs and its fence device"
@@ -207,7 +207,7 @@ func (w *FailoverController) follow(s *HostObservation, now time.Time) (*store.H
 		return &next, "the word of " + fencing.By + " is withdrawn"
 	case Refuse:
 		next.ConfirmedDownBy = ""
-		return &next, s.Host.ConfirmedDownBy + " says that it is off, but it gives signs of life: " +
+		return &next, s.Host.ConfirmedDownBy + " says that it is off, but it sends heartbeats: " +
 			"the word does not count"
 	case Recover:
 		next.NotReady, next.Fencing = false, nil

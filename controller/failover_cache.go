@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// failoverCache is the failover controller's picture of the records but the signs of life. All of it can be
+// failoverCache is the failover controller's picture of the records but the heartbeats. All of it can be
 // made again from the store.
 type failoverCache struct {
 	bare         bool // nothing is reserved for what comes later

@@ -27,7 +27,7 @@ type Fencer interface {
 	Cut(ctx context.Context, host hypervisor.HostName, attempt string) (by string, err error)
 }
 
-// FailoverConfig configures a Warden. A zero field takes the default that it names.
+// FailoverConfig configures a FailoverController. A zero field takes the default that it names.
 type FailoverConfig struct {
 	// Grace is how long an agent gives no sign before its host is called lost, and
 	// how long a failover controller that has just begun, or could not look, waits with every

@@ -119,7 +119,7 @@ func startedAnew(_ *FailoverConfig, s *HostObservation) bool {
 	return false
 }
 
-// livesThoughFenced: the very machine that is said to be off gives signs of life.
+// livesThoughFenced: the very machine that is said to be off sends heartbeats.
 // Source: ClusterLabs fence-agents doc/FenceAgentAPI.md ("a timeout is an assumption,
 // and we want a guarantee"): what proves to be an assumption is one no longer.
 func livesThoughFenced(_ *FailoverConfig, s *HostObservation) bool {

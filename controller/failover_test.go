@@ -260,7 +260,7 @@ func TestAnOperatorsWord(t *testing.T) {
 	s.run(time.Minute)
 	s.changeHost("n1", func(h *store.Host) { h.ConfirmedDownBy = "alice" })
 	s.run(20 * time.Second)
-	s.wantSaid("alice says that it is off, but it gives signs of life", 1)
+	s.wantSaid("alice says that it is off, but it sends heartbeats", 1)
 	if s.host("n1").ConfirmedDownBy != "" || s.host("n1").Fenced {
 		t.Errorf("the word counts against a host that beats: %+v", s.host("n1"))
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// leaseTracker knows the signs of life of hosts, and since when there has been none. It
+// leaseTracker knows the heartbeats of hosts, and since when there has been none. It
 // believes in a silence only while this controller listened.
 type leaseTracker struct {
 	watch  store.FailureDetector
@@ -69,7 +69,7 @@ func (s *leaseTracker) reset(all []store.Record) {
 	}
 }
 
-// see takes in a lease. A sign of life is a change of one that was known: the first
+// see takes in a lease. A heartbeat is a change of one that was known: the first
 // sight of it may be the last writing of a host that has long been dead.
 func (s *leaseTracker) see(l *store.Lease, now time.Time) {
 	host, ok := hostOf(l.Key())

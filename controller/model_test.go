@@ -118,7 +118,7 @@ func (w *world) cutPower(host hostName) {
 	m.power, m.agent, m.runs = false, false, map[hypervisor.VMID]bool{}
 }
 
-// act lets the agent of a host do one round: a sign of life, then what the records say.
+// act lets the agent of a host do one round: a heartbeat, then what the records say.
 func (w *world) act(name hostName) {
 	m := w.machines[name]
 	if !m.power || !m.agent {
@@ -185,7 +185,7 @@ func (w *world) watch(i int) {
 
 func (w *world) anyHost() hostName { return rapid.SampledFrom(w.names).Draw(w.rt, "host") }
 
-func (w *world) anyWarden() int { return rapid.IntRange(0, 1).Draw(w.rt, "warden") }
+func (w *world) anyController() int { return rapid.IntRange(0, 1).Draw(w.rt, "controller") }
 
 // pass lets time pass in which agents give signs and failover controllers look.
 func (w *world) pass(d time.Duration) {
@@ -223,7 +223,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"more time passes":    func(*rapid.T) { w.pass(seconds(60, 200)) },
 		"no look takes place": func(*rapid.T) { w.now = w.now.Add(seconds(1, 300)) },
 		"an agent acts":       func(*rapid.T) { w.act(w.anyHost()) },
-		"a warden looks":      func(*rapid.T) { w.watch(w.anyWarden()) },
+		"a controller looks":  func(*rapid.T) { w.watch(w.anyController()) },
 		"an agent falls ill":  func(*rapid.T) { w.machines[w.anyHost()].agent = false },
 		"an agent recovers": func(*rapid.T) {
 			m := w.machines[w.anyHost()]
@@ -249,16 +249,16 @@ func (w *world) actions() map[string]func(*rapid.T) {
 				v.ActiveMigration = map[bool]hypervisor.JobID{true: "m#1"}[v.ActiveMigration == ""]
 			})
 		},
-		"a warden dies": func(*rapid.T) { w.reborn(w.anyWarden()) },
-		"a warden will die mid-write": func(*rapid.T) {
-			line := w.lines[w.anyWarden()]
+		"a controller dies": func(*rapid.T) { w.reborn(w.anyController()) },
+		"a controller will die mid-write": func(*rapid.T) {
+			line := w.lines[w.anyController()]
 			line.Dies, line.After = true, rapid.IntRange(0, 4).Draw(w.rt, "writes")
 		},
 		"writes are not answered": func(*rapid.T) {
-			w.lines[w.anyWarden()].DropAnswers = rapid.IntRange(1, 3).Draw(w.rt, "writes")
+			w.lines[w.anyController()].DropAnswers = rapid.IntRange(1, 3).Draw(w.rt, "writes")
 		},
 		"a view goes stale, or not": func(*rapid.T) {
-			line := w.lines[w.anyWarden()]
+			line := w.lines[w.anyController()]
 			line.StaleReads = !line.StaleReads
 			w.stale = w.now.Add(time.Hour)
 		},

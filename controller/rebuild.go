@@ -14,7 +14,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// atOnce is how many VMs get a host in one look: signs of life are read in between.
+// atOnce is how many VMs get a host in one look: heartbeats are read in between.
 const atOnce = 64
 
 // place gives a host to every VM that has none, or whose own is known to be off: the

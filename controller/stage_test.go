@@ -132,7 +132,7 @@ func (s *stage) look() {
 			return
 		}
 	}
-	s.t.Fatal("the warden wants to look again and again")
+	s.t.Fatal("the controller wants to look again and again")
 }
 
 // silence lets agents give no more signs.

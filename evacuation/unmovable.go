@@ -86,9 +86,9 @@ type Stop struct {
 	Why     string        // what becomes of the VM and why, for people
 }
 
-// Fate returns what a drain with these terms, or the cluster's, does with a VM that it does not
+// Unmovable returns what a drain with these terms, or the cluster's, does with a VM that it does not
 // migrate: Keep, ShutDown or Restart. Keep is also for a VM that it migrates.
-func (p Params) Fate(t Terms, strategy Strategy, migratable bool) Unmovable {
+func (p Params) Unmovable(t Terms, strategy Strategy, migratable bool) Unmovable {
 	choice := t.Or(p.Terms).OnUnmovable
 	switch strategy.Or(p.Strategy) {
 	case LiveMigrateIfPossible:
@@ -118,7 +118,7 @@ func (p Params) stop(h Host, g *VM, r *rule) (s Stop, why *placement.Reason, now
 		return Stop{}, nil, false
 	}
 	t := h.Terms.Or(p.Terms)
-	fate := p.Fate(t, g.Strategy, g.Migratable)
+	fate := p.Unmovable(t, g.Strategy, g.Migratable)
 	if fate == Keep {
 		return Stop{}, nil, false
 	}

@@ -89,7 +89,7 @@ func (d *DrainedFleet) fates(f *inventory.Fleet, hosts []hypervisor.HostName,
 		if !slices.Contains(hosts, v.Host) || !known || d.Fleet.Hosts[at].Down {
 			continue
 		}
-		switch params.Fate(evacuation.Terms{}, v.Strategy, v.Migratable) {
+		switch params.Unmovable(evacuation.Terms{}, v.Strategy, v.Migratable) {
 		case evacuation.Restart:
 			restarts = append(restarts, v)
 		case evacuation.ShutDown:

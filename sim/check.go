@@ -19,15 +19,15 @@ type Violation struct {
 }
 
 func (w *World) checkVM(vm hypervisor.VMID) {
-	w.sight.look(vm)
-	defer w.sight.look("")
+	w.invariants.look(vm)
+	defer w.invariants.look("")
 	for _, inv := range w.laws.OfVM {
-		if err := inv.OfVM(&w.sight, vm); err != nil {
+		if err := inv.OfVM(&w.invariants, vm); err != nil {
 			w.report(inv, string(vm), err)
 		}
 	}
-	copies := w.sight.Copies(vm)
-	w.sight.Became(vm, copies)
+	copies := w.invariants.Copies(vm)
+	w.invariants.Became(vm, copies)
 	if len(w.watch.orphans) > 0 {
 		w.watch.reap(vm)
 	}
@@ -53,7 +53,7 @@ func (w *World) checkMigration(before, after *store.Migration) {
 		return
 	}
 	for _, inv := range w.laws.OfMigration {
-		if err := inv.OfMigration(&w.sight, before, after); err != nil {
+		if err := inv.OfMigration(&w.invariants, before, after); err != nil {
 			w.report(inv, string(after.Spec.ID), err)
 		}
 	}
@@ -65,7 +65,7 @@ func (w *World) CheckAtRest() {
 		return
 	}
 	for _, inv := range w.laws.AtRest {
-		if err := inv.AtRest(&w.sight); err != nil {
+		if err := inv.AtRest(&w.invariants); err != nil {
 			w.report(inv, "", err)
 		}
 	}
@@ -85,9 +85,9 @@ func (w *World) report(inv *Invariant, subject string, err error) {
 // Violations lists the invariants that did not hold.
 func (w *World) Violations() []Violation { return w.watch.violations }
 
-// sight is the world as invariants look at it. It answers the lists that are asked for
+// An invariantView is the world as invariants look at it. It answers the lists that are asked for
 // at every step from memory of its own: each is valid until the next of its kind.
-type sight struct {
+type invariantView struct {
 	*World
 	Pasts
 	copies []fake.Copy
@@ -96,7 +96,7 @@ type sight struct {
 }
 
 // look looks at the copies of a VM, for all invariants until the next look.
-func (s *sight) look(vm hypervisor.VMID) {
+func (s *invariantView) look(vm hypervisor.VMID) {
 	if s.of = ""; vm != "" {
 		s.Copies(vm)
 		s.of = vm
@@ -104,7 +104,7 @@ func (s *sight) look(vm hypervisor.VMID) {
 }
 
 // Copies implements [InvariantWorld].
-func (s *sight) Copies(vm hypervisor.VMID) []fake.Copy {
+func (s *invariantView) Copies(vm hypervisor.VMID) []fake.Copy {
 	if s.of != vm || vm == "" {
 		s.copies = s.network.AppendCopies(s.copies[:0], vm)
 		s.believe(vm)
@@ -113,7 +113,7 @@ func (s *sight) Copies(vm hypervisor.VMID) []fake.Copy {
 }
 
 // Migrations implements [InvariantWorld].
-func (s *sight) Migrations(vm hypervisor.VMID) []*store.Migration {
+func (s *invariantView) Migrations(vm hypervisor.VMID) []*store.Migration {
 	s.moves = s.moves[:0]
 	for _, t := range s.watch.Of(vm) {
 		s.moves = append(s.moves, t.Last)
@@ -122,7 +122,7 @@ func (s *sight) Migrations(vm hypervisor.VMID) []*store.Migration {
 }
 
 // VMs implements [InvariantWorld].
-func (s *sight) VMs() []hypervisor.VMID { return s.watch.VMs() }
+func (s *invariantView) VMs() []hypervisor.VMID { return s.watch.VMs() }
 
 // Copies returns where a VM has domains, ordered by host.
 func (w *World) Copies(vm hypervisor.VMID) []fake.Copy { return w.network.Copies(vm) }

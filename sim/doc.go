@@ -44,7 +44,7 @@
 // # Failover
 //
 // This part makes worlds in which host failures are found, fenced and made up for
-// by the code that does so in production: every agent gives signs of life, and a failover controller
+// by the code that does so in production: every agent sends heartbeats, and a failover controller
 // beside the controller watches for them, has hosts cut from power, and has their VMs
 // rebuilt elsewhere.
 //

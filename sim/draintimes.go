@@ -56,8 +56,8 @@ func (b *drainTimes) End(host hypervisor.HostName) {
 	}
 }
 
-// Came notes that a VM is at home on a host.
-func (b *drainTimes) Came(host hypervisor.HostName) {
+// Arrived notes that a VM is at home on a host.
+func (b *drainTimes) Arrived(host hypervisor.HostName) {
 	if b.home == nil {
 		b.home = map[hypervisor.HostName]int{}
 	}
@@ -67,8 +67,8 @@ func (b *drainTimes) Came(host hypervisor.HostName) {
 	}
 }
 
-// Left notes that a VM is at home on a host no more.
-func (b *drainTimes) Left(host hypervisor.HostName, now time.Duration) {
+// Departed notes that a VM is at home on a host no more.
+func (b *drainTimes) Departed(host hypervisor.HostName, now time.Duration) {
 	b.home[host]--
 	b.emptied(host, now)
 }

@@ -11,15 +11,15 @@ import (
 func TestADrainEndsWhenTheLastHasLeft(t *testing.T) {
 	var b drainTimes
 	for _, host := range []string{"a", "a", "b"} {
-		b.Came(hypervisor.HostName(host))
+		b.Arrived(hypervisor.HostName(host))
 	}
 	b.Begin("a", 10)
-	b.Left("a", 20)
-	b.Left("a", 30)
+	b.Departed("a", 20)
+	b.Departed("a", 30)
 	b.Begin("c", 35) // no VM is there
 	b.Begin("b", 40)
-	b.Left("b", 50)
-	b.Came("b") // it is not empty any more
+	b.Departed("b", 50)
+	b.Arrived("b") // it is not empty any more
 	b.End("unknown")
 	check(t, &b, drainTime{Host: "a", Since: 10, Empty: 30, Last: 30},
 		drainTime{Host: "c", Since: 35, Empty: 35, Last: 35},
@@ -28,11 +28,11 @@ func TestADrainEndsWhenTheLastHasLeft(t *testing.T) {
 
 func TestADrainThatWasTakenBackBeginsAnew(t *testing.T) {
 	var b drainTimes
-	b.Came("a")
+	b.Arrived("a")
 	b.Begin("a", 10)
 	b.Begin("a", 15) // it has begun
 	b.End("a")
-	b.Left("a", 20) // it is not drained
+	b.Departed("a", 20) // it is not drained
 	if b.On("a") || b.On("b") {
 		t.Error("nothing is being drained")
 	}

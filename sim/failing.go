@@ -15,8 +15,8 @@ import (
 // FailoverConfig configures what is beside the controller and the agents. A zero field takes the
 // default that it names.
 type FailoverConfig struct {
-	Warden controller.FailoverConfig
-	// Every is how often an agent gives a sign of life. Default: 5s.
+	Controller controller.FailoverConfig
+	// Every is how often an agent sends a heartbeat. Default: 5s.
 	Every time.Duration
 	// CutTakes is how long it takes to cut a host from power. Default: 2s.
 	CutTakes time.Duration
@@ -41,7 +41,7 @@ func NewFailover(c Config, f FailoverConfig) *World {
 type people struct {
 	config FailoverConfig
 	starts map[hypervisor.HostName]int
-	claims bool // agents give signs of life by these
+	claims bool // agents send heartbeats by these
 }
 
 func (p *people) beside(w *World, host hypervisor.HostName, boot int, s store.Store,
@@ -49,7 +49,7 @@ func (p *people) beside(w *World, host hypervisor.HostName, boot int, s store.St
 	p.starts[host]++
 	if host == "" {
 		power := &power{world: w, config: &p.config, since: map[string]time.Duration{}}
-		c := p.config.Warden
+		c := p.config.Controller
 		c.Unmarked, c.Vouched = w.Unmarked(), w.vouch
 		return controller.NewFailover(c, s, power, w)
 	}

@@ -158,7 +158,7 @@ func (w *World) heard(p *participant) {
 		w.say(p.host, "", "lives although "+h.Fencing.By+" says that it is off")
 		w.changeHost(p.host, func(h *store.Host) {
 			fencing := *h.Fencing
-			fencing.Error = "the same start of the machine gives signs of life"
+			fencing.Error = "the same start of the machine sends heartbeats"
 			h.Fencing = &fencing
 		})
 	case h.NotReady && !h.Fenced:

@@ -270,7 +270,7 @@ func (x *watch) reap(vm hypervisor.VMID) {
 }
 
 // believe lets be dead what an operator has said to be dead.
-func (s *sight) believe(vm hypervisor.VMID) {
+func (s *invariantView) believe(vm hypervisor.VMID) {
 	if len(s.watch.words)+len(s.watch.orphans) == 0 {
 		return
 	}
@@ -289,7 +289,7 @@ func (s *sight) believe(vm hypervisor.VMID) {
 // to be wrong, and its migration had been decided by that word: its agent gives it up, and never
 // resumes it. Until then nothing is wrong with a migration that has failed meanwhile.
 // Source: agent (Agent.closeUp).
-func (s *sight) givenUp(vm hypervisor.VMID, c fake.Copy) bool {
+func (s *invariantView) givenUp(vm hypervisor.VMID, c fake.Copy) bool {
 	return handing(c.State) && s.watch.orphans[orphan{vm, c.Host}]
 }
 
@@ -299,7 +299,7 @@ func handing(s hypervisor.DomainState) bool {
 }
 
 // Disowned implements [InvariantWorld].
-func (s *sight) Disowned(vm hypervisor.VMID, host hypervisor.HostName) bool {
+func (s *invariantView) Disowned(vm hypervisor.VMID, host hypervisor.HostName) bool {
 	if s.watch.words[host] && !s.watch.powerless[host] {
 		return true
 	}
@@ -311,6 +311,6 @@ func (s *sight) Disowned(vm hypervisor.VMID, host hypervisor.HostName) bool {
 }
 
 // Down implements [InvariantWorld].
-func (s *sight) Down(host hypervisor.HostName) bool {
+func (s *invariantView) Down(host hypervisor.HostName) bool {
 	return s.World.Down(host) || s.watch.words[host]
 }

@@ -326,10 +326,10 @@ func (b *stats) stand(g *guest, v *store.VM, now time.Duration) {
 		return
 	}
 	if g.stands = at; at != "" {
-		b.Drains.Came(at)
+		b.Drains.Arrived(at)
 	}
 	if from != "" {
-		b.Drains.Left(from, now)
+		b.Drains.Departed(from, now)
 	}
 }
 

@@ -32,7 +32,7 @@ type Config struct {
 	// WatchVM is told every change of a VM once it is stored, and when. Default: none.
 	WatchVM func(at time.Duration, before, after *store.VM)
 	// Beside makes what runs in a process besides its controller ("") or its host's agent, to
-	// give signs of life or to watch for them. boot says how often the host was cut from power.
+	// send heartbeats or to watch for them. boot says how often the host was cut from power.
 	// The world then leaves it to them who is lost, and who is fenced. Default: nothing.
 	Beside func(w *World, host hypervisor.HostName, boot int, s store.Store) store.Participant
 	// Claims lets every agent claim its host's name before it acts, and keep it by signs of
@@ -114,22 +114,22 @@ type World struct {
 	wakes  workqueue.Alarms[*participant]
 	plans  eventQueue[Event]
 
-	watch   watch
-	past    past
-	sight   sight
-	laws    Laws
-	limits  migration.Limits
-	zero    map[hypervisor.VMID]int // memory never written, in parts per thousand
-	host    store.Host              // scratch of AddHost: the store keeps a copy
-	vm      store.VM                // scratch of AddVM
-	size    *store.Size             // of the VM that was added last
-	steps   int                     // events so far
-	changed time.Time               // when something last happened
-	halted  bool                    // Config.After said so
-	ticked  bool                    // Config.Tick said so in this run
-	ticks   int                     // how often Config.Tick was asked in it
-	rests   time.Duration           // until when nothing more happens, since Epoch
-	stirs   time.Time               // when something happens on the network next; zero is never
+	watch      watch
+	past       past
+	invariants invariantView
+	laws       Laws
+	limits     migration.Limits
+	zero       map[hypervisor.VMID]int // memory never written, in parts per thousand
+	host       store.Host              // scratch of AddHost: the store keeps a copy
+	vm         store.VM                // scratch of AddVM
+	size       *store.Size             // of the VM that was added last
+	steps      int                     // events so far
+	changed    time.Time               // when something last happened
+	halted     bool                    // Config.After said so
+	ticked     bool                    // Config.Tick said so in this run
+	ticks      int                     // how often Config.Tick was asked in it
+	rests      time.Duration           // until when nothing more happens, since Epoch
+	stirs      time.Time               // when something happens on the network next; zero is never
 }
 
 // New returns an empty world with a controller. It panics when [Config.Validate] refuses the
@@ -145,7 +145,7 @@ func New(config Config) *World {
 	w.past.history.Cluster = cluster
 	w.network, w.limits = fake.NewNetwork(Epoch, *w.config.Model), config.Controller.Limits()
 	w.network.Spare() // agents keep no list
-	w.watch, w.sight, w.laws = newWatch(w), sight{World: w}, sortedLaws()
+	w.watch, w.invariants, w.laws = newWatch(w), invariantView{World: w}, sortedLaws()
 	w.store.Watch(w.watch.stored)
 	w.join("", nil)
 	return w

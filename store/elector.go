@@ -22,7 +22,7 @@ type Election struct {
 	// Session says which start of the process this is, and must differ from that of
 	// every other process, also of the one before. It is needed.
 	Session string
-	// Every is how often a sign of life is given. Default: 5s.
+	// Every is how often a heartbeat is sent. Default: 5s.
 	Every time.Duration
 	// Patience is how long the leader must be silent, by our own clock, before we take
 	// over. Default: 30s.
@@ -61,7 +61,7 @@ func (c *Election) complete() error {
 	return nil
 }
 
-// An Elector makes one process of several the leader. It gives signs of life, and takes
+// An Elector makes one process of several the leader. It sends heartbeats, and takes
 // over when the leader is silent, has resigned, or is an earlier start of some process
 // that has started again. The leader is the one that the store names: what an elector believes may
 // be out of date at any moment, and only [Guard] makes that harmless. It belongs to one
@@ -98,7 +98,7 @@ func NewElector(store Store, config Election) (*Elector, error) {
 	return &Elector{config: config, store: store, beater: beater}, nil
 }
 
-// Reconcile gives a sign of life, leads, follows or takes over, and says when it next
+// Reconcile sends a heartbeat, leads, follows or takes over, and says when it next
 // wants to look. The error is an *[IdentityError] when another process with our name
 // lives, and then we do not lead; or a *StoreError: what is believed stays as it
 // was, and it looks again soon.
@@ -128,7 +128,7 @@ func (e *Elector) Leading() (*Leader, bool) { return e.leader, e.leader != nil }
 // Leader returns the leader at the last look; nil is none, or not known.
 func (e *Elector) Leader() *Leader { return e.seen }
 
-// Signed returns when a sign of life was last stored, by the clock that Reconcile is
+// Signed returns when a heartbeat was last stored, by the clock that Reconcile is
 // given; the zero time is never.
 func (e *Elector) Signed() time.Time { return e.beater.Last() }
 

@@ -150,7 +150,7 @@ func TestAProcessFollowsItselfWhenItStartsAgain(t *testing.T) {
 	all := processes(t, w, "a")
 	w.run(time.Minute, all...)
 	all[0].stop()
-	w.run(14*time.Second, all...) // three signs of life, which its lease is given
+	w.run(14*time.Second, all...) // three heartbeats, which its lease is given
 	wantTerm(t, w, 1)
 	w.run(4*time.Second, all...)
 	wantTerm(t, w, 2)

@@ -22,7 +22,7 @@ type schedule struct {
 const length = 28
 
 // play lets two processes, of which the first leads, run on a schedule. Every look takes
-// each as far as one sign of life by its own clock, whatever the other does.
+// each as far as one heartbeat by its own clock, whatever the other does.
 func play(s schedule, identities [2]string) *world {
 	w := newWorld()
 	w.election = store.Election{Every: time.Second, Patience: 2 * time.Second}

@@ -16,7 +16,7 @@ type sign struct {
 	at    time.Time
 }
 
-// See takes in a lease as it is stored, and reports whether it is a sign of life:
+// See takes in a lease as it is stored, and reports whether it is a heartbeat:
 // what has not changed since it was last seen is none. The first sight of a lease is
 // one, whatever its age: an observer that has just begun waits as long as all others.
 func (w *FailureDetector) See(l *Lease, now time.Time) bool {

@@ -6,7 +6,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// Lease is the sign of life of an agent or of a controller. Clocks are not compared: an observer that
+// Lease is the heartbeat of an agent or of a controller. Clocks are not compared: an observer that
 // has not seen it change for a while, by its own clock, takes its owner for silent.
 type Lease struct {
 	Version Version

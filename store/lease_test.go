@@ -266,7 +266,7 @@ func TestAConfigurationThatCannotWorkIsRefused(t *testing.T) {
 	}{
 		{"a lease without an owner", store.LeaseConfig{Session: "a"}},
 		{"a lease without a session", store.LeaseConfig{Owner: "host/n1"}},
-		{"patience that a single sign of life outlasts", store.LeaseConfig{Owner: "host/n1",
+		{"patience that a single heartbeat outlasts", store.LeaseConfig{Owner: "host/n1",
 			Session: "a", Every: time.Second, Patience: time.Second}},
 	} {
 		if _, err := store.NewRenewer(store.NewMemory(), c.beat); err == nil {

@@ -76,7 +76,7 @@ func NewLeaseClaim(store Store, config Tenancy) (*LeaseClaim, error) {
 // Holds reports whether the process is the agent of its host, as far as is known.
 func (c *LeaseClaim) Holds() bool { return c.held && c.beater.Holds() }
 
-// Last returns when a sign of life was last stored: see [Renewer.Last].
+// Last returns when a heartbeat was last stored: see [Renewer.Last].
 func (c *LeaseClaim) Last() time.Time { return c.beater.Last() }
 
 // End gives the lease back: see [Renewer.End].

@@ -280,7 +280,7 @@ func (s *Memory) members(f *feed) []Record {
 	return records
 }
 
-// everything returns all records but the signs of life, in the order of their keys.
+// everything returns all records but the heartbeats, in the order of their keys.
 func (s *Memory) everything() []Record {
 	type named struct {
 		name  string

@@ -396,7 +396,7 @@ func (h *Host) Single() bool { return h.Told != "" && h.Told == h.Session && len
 // Fencing is the cutting off of a host.
 type Fencing struct {
 	Asked    time.Time
-	Boot     string // the start of the machine that is to end, by its last sign of life
+	Boot     string // the start of the machine that is to end, by its last heartbeat
 	Attempts int    `json:",omitempty"`
 	By       string `json:",omitempty"` // the fence agent or operator: "fence_ipmilan", "operator alice"
 	// Error is why the last attempt failed. Of a host that counts as fenced it is why it does not

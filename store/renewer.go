@@ -44,7 +44,7 @@ func (c *LeaseConfig) complete() error {
 	}
 	switch {
 	case c.Owner == "":
-		return errors.New("lease: Owner is empty: name whose sign of life it is")
+		return errors.New("lease: Owner is empty: name whose heartbeat it is")
 	case c.Session == "":
 		return fmt.Errorf("lease %s: Session is empty: give each start of a process its own",
 			c.Owner)
@@ -68,7 +68,7 @@ func (e *IdentityError) Error() string {
 		"(session %s): stop one of them, or give it another name", e.Owner, e.Session)
 }
 
-// A Beater gives signs of life: it changes a lease in the store again and again. A lease
+// A Beater sends heartbeats: it changes a lease in the store again and again. A lease
 // that another process holds it takes only when that process is silent.
 type Renewer struct {
 	config LeaseConfig

@@ -38,7 +38,7 @@ type Waiter interface {
 // A Revision is a moment in the life of a store; zero is before everything.
 type Revision uint64
 
-// A Feed is a part of the records: those that concern one host, the signs of life, or
+// A Feed is a part of the records: those that concern one host, the heartbeats, or
 // all others.
 type Feed struct {
 	Host  hypervisor.HostName
@@ -46,7 +46,7 @@ type Feed struct {
 }
 
 var (
-	// Everything is the feed of all records but the signs of life.
+	// Everything is the feed of all records but the heartbeats.
 	Everything = Feed{}
 	// Signs is the feed of leases and leaders.
 	Signs = Feed{Signs: true}

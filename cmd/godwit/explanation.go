@@ -96,15 +96,15 @@ func (e *explanation) predict(ctx context.Context, s *config.Scenario, vm *inven
 	p := &whatif.Play{Scenario: whatif.Endless(s),
 		Stops: &whatif.Stops{Together: map[hypervisor.VMID]bool{e.VM: true}}}
 	move := plan.Move{VM: e.VM, Source: e.Source, Target: e.Target}
-	passage, err := p.Solo(ctx, move)
+	result, err := p.Solo(ctx, move)
 	switch {
 	case err != nil:
 		return err
-	case !passage.Done:
-		e.Notes = append(e.Notes, p.Note(passage, vm, move))
+	case !result.Done:
+		e.Notes = append(e.Notes, p.Note(result, vm, move))
 		return nil
 	}
-	r, err := p.Predict(move, passage)
+	r, err := p.Predict(move, result)
 	e.Predicted = &r
 	return err
 }

@@ -38,8 +38,8 @@ type witness struct {
 	done sync.WaitGroup
 
 	mu     sync.Mutex
-	pulses map[string]*guest.Pulse // by VM
-	known  map[string]bool         // sockets
+	pulses map[string]*guest.HeartbeatListener // by VM
+	known  map[string]bool                     // sockets
 	deaf   error
 }
 
@@ -52,7 +52,7 @@ func startWitness(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	dir, err := os.MkdirTemp("", "w") // a socket's path is short
 	ts.Check(err)
-	w := &witness{dir: dir, pulses: map[string]*guest.Pulse{}, known: map[string]bool{}}
+	w := &witness{dir: dir, pulses: map[string]*guest.HeartbeatListener{}, known: map[string]bool{}}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	path, err := exec.LookPath(f.Path)
 	ts.Check(err)
@@ -93,7 +93,7 @@ func (w *witness) connect(path string) {
 	p := w.pulses[vm]
 	if p == nil {
 		var err error
-		if p, err = guest.NewPulse(); err != nil {
+		if p, err = guest.NewHeartbeatListener(); err != nil {
 			w.deaf = err
 			return
 		}
@@ -117,15 +117,15 @@ func once(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: once VM BOOTS")
 	}
 	p := pulseOf(ts, args[0])
-	before := p.Rhythm().Beats
+	before := p.Log().Beats
 	ts.Check(testutil.Poll(context.Background(), eventually, func() error {
-		if now := p.Rhythm(); now.Beats < before+10 {
+		if now := p.Log(); now.Beats < before+10 {
 			return fmt.Errorf("%s: %d heartbeats, the last from process %s at %v", args[0],
 				now.Beats, now.From, now.Last)
 		}
 		return nil
 	}))
-	r := p.Rhythm()
+	r := p.Log()
 	ts.Check(r.Check())
 	if strconv.Itoa(r.Boots) != args[1] {
 		ts.Fatalf("%s has booted %d times, want %s", args[0], r.Boots, args[1])
@@ -139,7 +139,7 @@ func twice(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	p := pulseOf(ts, args[0])
 	ts.Check(testutil.Poll(context.Background(), eventually, func() error {
-		if p.Rhythm().Twice() == nil {
+		if p.Log().Twice() == nil {
 			return fmt.Errorf("%s was not heard from two QEMUs", args[0])
 		}
 		return nil
@@ -153,9 +153,9 @@ func alone(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	p := pulseOf(ts, args[0])
 	ts.Check(testutil.Poll(context.Background(), eventually, func() error {
-		from, beats, returns := p.Rhythm().From, p.Rhythm().Beats, p.Rhythm().Returns
+		from, beats, returns := p.Log().From, p.Log().Beats, p.Log().Returns
 		time.Sleep(200 * time.Millisecond)
-		if now := p.Rhythm(); now.From != from || now.Beats < beats+10 || now.Returns != returns {
+		if now := p.Log(); now.From != from || now.Beats < beats+10 || now.Returns != returns {
 			return fmt.Errorf("%s was heard from %s and from %s, %d times more", args[0], from, now.From,
 				now.Beats-beats)
 		}
@@ -163,7 +163,7 @@ func alone(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 }
 
-func pulseOf(ts *testscript.TestScript, vm string) *guest.Pulse {
+func pulseOf(ts *testscript.TestScript, vm string) *guest.HeartbeatListener {
 	found, is := witnesses.Load(ts.Getenv("WORK"))
 	if !is {
 		ts.Fatalf("no witness hears the guests")

@@ -56,11 +56,11 @@ func begin(t *testing.T, lab *libvirttest.Lab, dir string, n int) (names []strin
 		if err := h.Do(ctx, vm.ID, hypervisor.Start{VM: vm}); err != nil {
 			t.Fatal(err)
 		}
-		if err := pulse.Wait(ctx, func(r guest.Rhythm) bool { return r.Ready }); err != nil {
+		if err := pulse.Wait(ctx, func(r guest.HeartbeatLog) bool { return r.Ready }); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if err := pulse.Rhythm().Check(); err != nil {
+			if err := pulse.Log().Check(); err != nil {
 				t.Errorf("%s: %v", vm.ID, err)
 			}
 		})

@@ -24,7 +24,7 @@ func adjust(ctx context.Context, of *domain, id hypervisor.JobID,
 	j := d.Node.Job(id)
 	status := j.Last.Status
 	if f.Job != nil && f.Job.ID == id {
-		j, status = f.Job, statusOf(f.Job, f.Sight.domainLook)
+		j, status = f.Job, statusOf(f.Job, f.Observed.domainLook)
 	}
 	switch a := a.(type) {
 	case hypervisor.Cancel:
@@ -76,7 +76,7 @@ func (d move) cancel(ctx context.Context, f found, status hypervisor.JobStatus) 
 	switch {
 	case status == hypervisor.JobFailed || status == hypervisor.JobCancelled:
 		return nil
-	case f.Sight.Run == runPausedPostCopy || f.Sight.Run == runPausedPostCopyFailed:
+	case f.Observed.Run == runPausedPostCopy || f.Observed.Run == runPausedPostCopyFailed:
 		return backend.Errorf(hypervisor.Conflict, "the target runs, and lacks memory that is here")
 	case status == hypervisor.JobSwitching:
 		return backend.Errorf(hypervisor.Conflict, "the switch-over is under way")
@@ -89,7 +89,7 @@ func (d move) cancel(ctx context.Context, f found, status hypervisor.JobStatus) 
 			return err
 		}
 	}
-	if !f.Sight.Sends {
+	if !f.Observed.Sends {
 		return nil
 	}
 	err := d.abort(ctx)
@@ -131,12 +131,12 @@ func (d move) startPostCopy(ctx context.Context, f found, j *jobRecord,
 	switch {
 	case !j.Options.PostCopy:
 		return backend.Errorf(hypervisor.Invalid, "the job was begun without PostCopy")
-	case j.PostCopied || f.Sight.Run == runPausedPostCopy:
+	case j.PostCopied || f.Observed.Run == runPausedPostCopy:
 		return nil // whether or not libvirt has heard: Step tells it
 	case status != hypervisor.JobActive:
 		return backend.Errorf(hypervisor.Conflict, "the job is %v", status)
 	}
-	pauses := d.Node.QEMU >= resumesPostCopied && f.Sight.Run.Executes()
+	pauses := d.Node.QEMU >= resumesPostCopied && f.Observed.Run.Executes()
 	err := d.PutJob(true, func(j *jobRecord) {
 		j.PostCopied, j.GuestPaused = true, j.GuestPaused || pauses
 	})
@@ -176,7 +176,7 @@ func (d move) recover(ctx context.Context, f found, to hypervisor.Address,
 	}
 	t, err := parseAddress(to)
 	switch {
-	case status != hypervisor.JobBroken || f.Sight.Run != runPausedPostCopyFailed:
+	case status != hypervisor.JobBroken || f.Observed.Run != runPausedPostCopyFailed:
 		return backend.Errorf(hypervisor.Conflict, "the job is %v", status)
 	case err != nil:
 		return backend.Errorf(hypervisor.Invalid, "%w", err)
@@ -184,7 +184,7 @@ func (d move) recover(ctx context.Context, f found, to hypervisor.Address,
 		return backend.Errorf(hypervisor.Invalid, "the address is for job %s", t.Job)
 	}
 	flags := flagsOf(f.Job, t) | libvirt.MIGRATE_POSTCOPY_RESUME
-	if f.Sight.Defined {
+	if f.Observed.Defined {
 		flags |= libvirt.MIGRATE_PERSIST_DEST
 	}
 	if d.Node.TLS && f.Job.Options.Encryption != hypervisor.EncryptOff {
@@ -222,10 +222,10 @@ func (d move) pauseGuest(ctx context.Context, f found, status hypervisor.JobStat
 	if err := over(status); err != nil {
 		return err
 	}
-	if f.Sight.Run == runPausedMigration || f.Job.GuestPaused && !f.Sight.Run.Executes() {
+	if f.Observed.Run == runPausedMigration || f.Job.GuestPaused && !f.Observed.Run.Executes() {
 		return nil
 	}
-	if !f.Sight.Sends {
+	if !f.Observed.Sends {
 		return backend.Errorf(hypervisor.Transient, "libvirt has not begun yet")
 	}
 	if !f.Job.GuestPaused {
@@ -242,7 +242,7 @@ func (d move) retune(ctx context.Context, f found, status hypervisor.JobStatus,
 	if err := over(status); err != nil {
 		return err
 	}
-	if !f.Sight.Sends {
+	if !f.Observed.Sends {
 		return backend.Errorf(hypervisor.Transient, "libvirt has not begun yet")
 	}
 	return d.Do(ctx, set)

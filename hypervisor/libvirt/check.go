@@ -174,7 +174,7 @@ func obstacles(ctx context.Context, d *domain, f found, t targetAddress) (
 				"a managed save: start the VM, or remove it with virsh managedsave-remove")
 		}
 	} else {
-		found, err := domxml.Of(f.Sight.XML, d.Node.Settings)
+		found, err := domxml.Of(f.Observed.XML, d.Node.Settings)
 		if err != nil {
 			return nil, err
 		}
@@ -198,7 +198,7 @@ func obstacles(ctx context.Context, d *domain, f found, t targetAddress) (
 		return nil, err
 	}
 	far, err := conn.Ask(ctx, peer, func(c *conn.Connect) ([]hypervisor.Reason, error) {
-		return farther(c, d.Name, f.Sight, cpu)
+		return farther(c, d.Name, f.Observed, cpu)
 	})
 	return append(why, far...), err
 }
@@ -261,7 +261,7 @@ type guestCPU struct {
 // cpuOf returns what the guest needs. Where QEMU translates, nothing is needed.
 func cpuOf(ctx context.Context, d *domain, f found) (guestCPU, error) {
 	var dom lx.Domain
-	if !f.Sight.Run.Alive() || d.Node.Settings.Type != domxml.KVM {
+	if !f.Observed.Run.Alive() || d.Node.Settings.Type != domxml.KVM {
 		return guestCPU{}, nil
 	}
 	return conn.Ask(ctx, d.Node.Conn, func(c *conn.Connect) (guestCPU, error) {

@@ -93,7 +93,7 @@ type round struct {
 
 	vm    hypervisor.VM
 	job   hypervisor.JobID
-	pulse *guest.Pulse
+	pulse *guest.HeartbeatListener
 	deaf  func() // ends listening
 	pid   int    // of the source's QEMU
 
@@ -216,7 +216,7 @@ func (r *round) boot(n name) (err error) {
 	if err != nil {
 		return err
 	}
-	return r.pulse.Wait(r.ctx, func(h guest.Rhythm) bool { return h.Ready && h.Beats > 3 })
+	return r.pulse.Wait(r.ctx, func(h guest.HeartbeatLog) bool { return h.Ready && h.Beats > 3 })
 }
 
 // migrate asks for the migration, again where an agent or a daemon dies over it.
@@ -335,7 +335,7 @@ type overlap struct {
 }
 
 // note takes what was heard until now.
-func (o *overlap) note(r guest.Rhythm, now time.Time) {
+func (o *overlap) note(r guest.HeartbeatLog, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if r.Returns+r.Repeats == o.heard {
@@ -360,7 +360,7 @@ func (r *round) watch() {
 	defer tick.Stop()
 	told, pulse := false, r.pulse
 	for {
-		h := pulse.Rhythm()
+		h := pulse.Log()
 		r.twice.note(h, time.Now())
 		if !told && libvirttest.HostOf(h.From) == libvirttest.HostB {
 			told = true

@@ -174,7 +174,7 @@ func (o *operator) think(here hypervisor.Domain) {
 // switch-over.
 func (o *operator) ranOn() bool {
 	stopped, heard := o.events.Heard("source suspended migrated")
-	h := o.pulse.Rhythm()
+	h := o.pulse.Log()
 	return !heard || libvirttest.HostOf(h.From) == libvirttest.HostA &&
 		h.Last.After(stopped.Add(50*time.Millisecond))
 }
@@ -280,12 +280,12 @@ func (r *round) clearTarget(where name) error {
 // sound checks that the guest beats there, has lived without a break, and that all of
 // its memory is right.
 func (r *round) sound(where name) error {
-	beats := r.pulse.Rhythm().Beats
-	err := r.pulse.Wait(r.ctx, func(h guest.Rhythm) bool {
+	beats := r.pulse.Log().Beats
+	err := r.pulse.Wait(r.ctx, func(h guest.HeartbeatLog) bool {
 		return h.Beats > beats+3 && libvirttest.HostOf(h.From) == string(where)
 	})
 	if err != nil {
-		return fmt.Errorf("it does not beat there: %w; the last was %s", err, r.pulse.Rhythm().From)
+		return fmt.Errorf("it does not beat there: %w; the last was %s", err, r.pulse.Log().From)
 	}
 	if err := r.quiet(where); err != nil {
 		return err
@@ -293,7 +293,7 @@ func (r *round) sound(where name) error {
 	if err := r.Verify(r.t, string(where), domainOf(r.vm.ID), prey); err != nil {
 		return err
 	}
-	h := r.pulse.Rhythm()
+	h := r.pulse.Log()
 	if _, twice := r.twice.length(); !twice {
 		err = h.Check()
 	} else if h.Errors+h.Unknown > 0 { // two have been heard, and neither is damaged
@@ -319,7 +319,7 @@ func (r *round) quiet(where name) error {
 
 // anew starts a VM that has crashed from its disks.
 func (r *round) anew(where name) error {
-	if err := r.pulse.Rhythm().Check(); err != nil && r.strict {
+	if err := r.pulse.Log().Check(); err != nil && r.strict {
 		return err
 	}
 	if err := r.boot(where); err != nil {

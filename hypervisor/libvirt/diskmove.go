@@ -87,10 +87,10 @@ func (d guest) mayMove(ctx context.Context, f found, disk hypervisor.Disk, m *ba
 		return none, err
 	}
 	switch {
-	case f.Sight.Sends, f.Job != nil && f.Job.Stage.Live(),
+	case f.Observed.Sends, f.Job != nil && f.Job.Stage.Live(),
 		f.State != hypervisor.Running && f.State != hypervisor.Paused:
 		return none, f.Conflict()
-	case f.Sight.Run == runsPostCopy || f.Sight.Run == runsPostCopyFailed:
+	case f.Observed.Run == runsPostCopy || f.Observed.Run == runsPostCopyFailed:
 		return none, backend.Errorf(hypervisor.Conflict,
 			"it has come by post-copy, and some of its memory has not")
 	}
@@ -109,7 +109,7 @@ func (d guest) mayMove(ctx context.Context, f found, disk hypervisor.Disk, m *ba
 // copyable refuses a disk with snapshots, which would not be copied, and a file whose file system has less
 // room than its image takes now.
 func (d guest) copyable(ctx context.Context, f found, disk, to string) (imageSize, error) {
-	dev, err := domxml.Target(f.Sight.XML, disk)
+	dev, err := domxml.Target(f.Observed.XML, disk)
 	if err != nil {
 		return imageSize{}, backend.Errorf(backend.KindOf(err), "%w", err)
 	}
@@ -263,10 +263,10 @@ func (d *domain) copySeen(m *backend.DiskMove, xml string) diskCopy {
 // copied returns how much of a disk is copied; zero where libvirt does not tell.
 func (d *domain) copied(ctx context.Context, f found) (done, total hypervisor.Bytes) {
 	m := f.Moving()
-	if m == nil || m.Phase != backend.MoveCopying && m.Phase != backend.MoveReady || !f.Sight.Run.Alive() {
+	if m == nil || m.Phase != backend.MoveCopying && m.Phase != backend.MoveReady || !f.Observed.Run.Alive() {
 		return 0, 0
 	}
-	dev, err := domxml.Target(f.Sight.XML, m.Disk)
+	dev, err := domxml.Target(f.Observed.XML, m.Disk)
 	if err != nil {
 		return 0, 0
 	}
@@ -316,13 +316,13 @@ func (d *domain) moveDisk(ctx context.Context, step nextStep, f found) error {
 		if err := d.define(ctx, f, &m); err != nil {
 			return err
 		}
-		return d.endCopy(ctx, f.Sight.XML, m.Disk, libvirt.DOMAIN_BLOCK_JOB_ABORT_PIVOT)
+		return d.endCopy(ctx, f.Observed.XML, m.Disk, libvirt.DOMAIN_BLOCK_JOB_ABORT_PIVOT)
 	case stepNoteSwitched:
 		return d.switched(m)
 	case stepFailMove:
 		why := "libvirt ended the copying"
 		switch {
-		case f.Sight.Run.Rests():
+		case f.Observed.Run.Rests():
 			why = "the VM stopped before the copy was complete"
 		case m.Phase == backend.MoveMaking:
 			why = "the copying was cut off"
@@ -347,7 +347,7 @@ func (d *domain) failMove(m backend.DiskMove, why string) error {
 // define gives the definition the image that holds a disk.
 func (d *domain) define(ctx context.Context, f found, m *backend.DiskMove) error {
 	disk, has := diskOf(f.VM, m.Disk)
-	if !has || !f.Sight.Defined {
+	if !has || !f.Observed.Defined {
 		return nil
 	}
 	disk.Path = m.Image()
@@ -379,10 +379,10 @@ func (d *domain) define(ctx context.Context, f found, m *backend.DiskMove) error
 // tidyMove ends the copying, if libvirt still copies, and then removes what is left of it.
 func (d *domain) tidyMove(ctx context.Context, f found) error {
 	m := *f.Moving()
-	if f.Sight.Run.Alive() {
-		switch f.Sight.Copy {
+	if f.Observed.Run.Alive() {
+		switch f.Observed.Copy {
 		case copyRuns, copyReady:
-			return d.endCopy(ctx, f.Sight.XML, m.Disk, 0)
+			return d.endCopy(ctx, f.Observed.XML, m.Disk, 0)
 		case copyEnds:
 			return nil
 		}
@@ -395,7 +395,7 @@ func (d *domain) tidyMove(ctx context.Context, f found) error {
 			return err
 		}
 	}
-	if f.Sight.Run != runGone {
+	if f.Observed.Run != runGone {
 		if err := (guest{d}).describe(ctx, f, f.VM); err != nil {
 			return err
 		}
@@ -416,7 +416,7 @@ func (d guest) chooseDisk(ctx context.Context, f found, vm hypervisor.VM) (found
 		if m == nil {
 			return f, nil
 		}
-		step := dueDiskMove(m, f.Sight.domainLook)
+		step := dueDiskMove(m, f.Observed.domainLook)
 		if step == stepRest {
 			break
 		}
@@ -455,7 +455,7 @@ func (d guest) chooseDisk(ctx context.Context, f found, vm hypervisor.VM) (found
 // SwitchDisk lets the VM go on with the copy. That it does is noted first.
 func (d guest) SwitchDisk(_ context.Context, f found, disk string) error {
 	m := f.Moving()
-	if err := m.MaySwitch(disk, !f.Sight.Run.Alive()); err != nil || m.Switched() {
+	if err := m.MaySwitch(disk, !f.Observed.Run.Alive()); err != nil || m.Switched() {
 		return err
 	}
 	next := *m
@@ -469,7 +469,7 @@ func (d guest) EndDiskMove(ctx context.Context, f found, c hypervisor.EndDiskMov
 	if m == nil {
 		return nil
 	}
-	if err := m.MayEnd(c, !f.Sight.Run.Alive()); err != nil {
+	if err := m.MayEnd(c, !f.Observed.Run.Alive()); err != nil {
 		return err
 	}
 	switch {

@@ -32,7 +32,7 @@ func diskOf(vm hypervisor.VM, name string) (hypervisor.Disk, bool) {
 // settled refuses to change the hardware of a VM that is on its way somewhere.
 func settled(f found) error {
 	if f.State != hypervisor.Running && f.State != hypervisor.Paused &&
-		!f.State.Rests() || f.Sight.Sends || f.Job != nil && f.Job.Stage.Live() {
+		!f.State.Rests() || f.Observed.Sends || f.Job != nil && f.Job.Stage.Live() {
 		return f.Conflict()
 	}
 	return nil
@@ -72,7 +72,7 @@ func (d guest) AttachDisk(ctx context.Context, f found, disk hypervisor.Disk) er
 	if err := declared(disk); err != nil {
 		return err
 	}
-	xml, err := domxml.DiskXML(f.Sight.XML, disk, d.Node.Settings)
+	xml, err := domxml.DiskXML(f.Observed.XML, disk, d.Node.Settings)
 	if err != nil {
 		return backend.Errorf(backend.KindOf(err), "%w", err)
 	}
@@ -82,7 +82,7 @@ func (d guest) AttachDisk(ctx context.Context, f found, disk hypervisor.Disk) er
 		}
 	}
 	err = d.Do(ctx, func(dom *libvirt.Domain) error {
-		return dom.AttachDeviceFlags(xml, impact(f.Sight))
+		return dom.AttachDeviceFlags(xml, impact(f.Observed))
 	})
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func declared(disks ...hypervisor.Disk) error {
 
 // describe keeps what the VM is now, here and in the domain itself.
 func (d guest) describe(ctx context.Context, f found, vm hypervisor.VM) error {
-	m := f.Sight.Mark
+	m := f.Observed.Mark
 	m.VM = vm
 	text, err := m.XML()
 	if err != nil {
@@ -112,14 +112,14 @@ func (d guest) describe(ctx context.Context, f found, vm hypervisor.VM) error {
 	}
 	err = d.Do(ctx, func(dom *libvirt.Domain) error {
 		return dom.SetMetadata(libvirt.DOMAIN_METADATA_ELEMENT, text, domxml.MarkPrefix,
-			domxml.MarkURI, libvirt.DomainModificationImpact(impact(f.Sight)))
+			domxml.MarkURI, libvirt.DomainModificationImpact(impact(f.Observed)))
 	})
 	if err != nil {
 		return err
 	}
 	return d.Put(true, func(r *domainRecord) {
 		r.VM = vm
-		r.Ran = r.Ran || f.Sight.Run.Alive()
+		r.Ran = r.Ran || f.Observed.Run.Alive()
 	})
 }
 
@@ -132,17 +132,17 @@ func (d guest) DetachDisk(ctx context.Context, f found, name string) error {
 	if err := settled(f); err != nil {
 		return err
 	}
-	xml, err := domxml.Device(f.Sight.XML, name)
+	xml, err := domxml.Device(f.Observed.XML, name)
 	if err != nil {
 		return backend.Errorf(backend.KindOf(err), "%w", err)
 	}
 	err = d.Do(ctx, func(dom *libvirt.Domain) error {
-		return dom.DetachDeviceFlags(xml, impact(f.Sight))
+		return dom.DetachDeviceFlags(xml, impact(f.Observed))
 	})
 	if err != nil && !errors.Is(err, hypervisor.NotFound) {
 		return err
 	}
-	if f.Sight.Run.Alive() {
+	if f.Observed.Run.Alive() {
 		return nil // it is there until the guest has let it go
 	}
 	return d.describe(ctx, f, f.VM.WithDisks(slices.DeleteFunc(slices.Clone(f.VM.Hardware.Disks),
@@ -179,7 +179,7 @@ func (d guest) Resize(ctx context.Context, f found, vm hypervisor.VM) error {
 		return err
 	}
 	d.Node.Unreserve(d.ID)
-	xml, err := domxml.Resize(f.Sight.XML, vm)
+	xml, err := domxml.Resize(f.Observed.XML, vm)
 	if err != nil {
 		return backend.Errorf(backend.KindOf(err), "%w", err)
 	}
@@ -266,7 +266,7 @@ func (d guest) Snapshot(ctx context.Context, f found, c hypervisor.Snapshot) err
 	if err := settled(f); err != nil {
 		return err
 	}
-	if f.Sight.Run.Alive() {
+	if f.Observed.Run.Alive() {
 		return backend.Errorf(hypervisor.Conflict, "it is %v: libvirt keeps one disk of a VM only "+
 			"while that is shut off", f.State)
 	}
@@ -292,7 +292,7 @@ func (d guest) onSnapshot(ctx context.Context, f found, name string, needed bool
 	if err := settled(f); err != nil {
 		return err
 	}
-	if f.Sight.Run.Alive() {
+	if f.Observed.Run.Alive() {
 		return backend.Errorf(hypervisor.Conflict, "it is %v: libvirt changes snapshots of one disk only "+
 			"while the VM is shut off", f.State)
 	}
@@ -315,7 +315,7 @@ func (d guest) onSnapshot(ctx context.Context, f found, name string, needed bool
 // snapshotXML asks for one disk and for none of the others.
 func (d guest) snapshotXML(f found, c hypervisor.Snapshot) (string, error) {
 	var dom lx.Domain
-	if err := dom.Unmarshal(f.Sight.XML); err != nil || dom.Devices == nil {
+	if err := dom.Unmarshal(f.Observed.XML); err != nil || dom.Devices == nil {
 		return "", backend.Errorf(hypervisor.Conflict, "its XML cannot be read: %w", err)
 	}
 	image := d.Node.Settings.Image(d.Name, c.Disk)

@@ -90,11 +90,11 @@ func (d *domain) Remove() error {
 // found is a domain as it was found: what is kept of it and of its job, and what
 // libvirt shows.
 type found struct {
-	Rec   *domainRecord // nil: nothing is kept
-	Job   *jobRecord    // that the record names, or nil
-	Sight observation
-	State hypervisor.DomainState
-	VM    hypervisor.VM
+	Rec      *domainRecord // nil: nothing is kept
+	Job      *jobRecord    // that the record names, or nil
+	Observed observation
+	State    hypervisor.DomainState
+	VM       hypervisor.VM
 }
 
 // Find looks at the domain.
@@ -104,14 +104,14 @@ func (d *domain) Find(ctx context.Context) (found, error) {
 		f.Job = d.Node.Job(f.Rec.Job)
 	}
 	var err error
-	if f.Sight, err = d.See(ctx); err != nil {
+	if f.Observed, err = d.See(ctx); err != nil {
 		return found{}, err
 	}
 	m := f.Moving()
-	if m != nil && f.Sight.Run.Alive() {
-		f.Sight.Copy = d.copySeen(m, f.Sight.XML)
+	if m != nil && f.Observed.Run.Alive() {
+		f.Observed.Copy = d.copySeen(m, f.Observed.XML)
 	}
-	f.State, f.VM = stateOf(f.Rec, f.Job, f.Sight.domainLook), d.vm(f.Sight)
+	f.State, f.VM = stateOf(f.Rec, f.Job, f.Observed.domainLook), d.vm(f.Observed)
 	if m.Active() { // libvirt shows the new image only when the guest is on it
 		f.VM = f.VM.AtPath(m.Disk, m.Image())
 	}
@@ -139,7 +139,7 @@ func (f found) Unresolved() bool {
 	switch {
 	case f.Rec != nil && f.Rec.Unresolved:
 		return true
-	case f.Sight.Run != runShutoffMigrated:
+	case f.Observed.Run != runShutoffMigrated:
 		return false
 	case f.Job == nil || f.Job.Role != backend.Source:
 		return true // another client has migrated it away
@@ -158,7 +158,7 @@ func (d *domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
 		answer.VM = hypervisor.VM{ID: d.ID}
 		return answer, nil
 	}
-	answer.Unresolved, answer.Job = f.Unresolved(), f.Sight.Mark.Job
+	answer.Unresolved, answer.Job = f.Unresolved(), f.Observed.Mark.Job
 	if f.Rec != nil {
 		answer.DirtyRate, answer.Measured = f.Rec.DirtyRate, f.Rec.Measured
 		answer.Moving = f.Rec.Move.Told(d.copied(ctx, f))

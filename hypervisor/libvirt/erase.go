@@ -142,10 +142,10 @@ func (n *node) FindBarred(ctx context.Context) error {
 		doms, err := c.ListAllDomains(libvirt.CONNECT_LIST_DOMAINS_INACTIVE)
 		var names []string
 		for i := range doms {
-			s, errSight := observationOf(&doms[i], false)
+			s, errObserved := observationOf(&doms[i], false)
 			name, errName := doms[i].GetName()
 			_ = doms[i].Free()
-			if errSight == nil && errName == nil && s.Bars != "" {
+			if errObserved == nil && errName == nil && s.Bars != "" {
 				names = append(names, name)
 			}
 		}

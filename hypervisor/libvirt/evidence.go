@@ -34,7 +34,7 @@ func (d move) Activate(ctx context.Context, f found, c hypervisor.Activate) erro
 	if err := belongs(f, c.Job, backend.Target); err != nil {
 		return err
 	}
-	source := cmp.Or(f.Sight.Mark.Source, c.Stopped.Host) // the mark of an old version names none
+	source := cmp.Or(f.Observed.Mark.Source, c.Stopped.Host) // the mark of an old version names none
 	unproven := backend.Stopped(c.Stopped, d.ID, c.Job, source)
 	switch {
 	case f.Job.Stage == stageArrived && (f.State.Executes() || f.State == hypervisor.Paused):
@@ -44,8 +44,8 @@ func (d move) Activate(ctx context.Context, f found, c hypervisor.Activate) erro
 	case unproven != nil:
 		return unproven
 	}
-	if f.Sight.Mark.Resting { // it stays as it was: it has only come
-		return d.arrive(ctx, f.Sight)
+	if f.Observed.Mark.Resting { // it stays as it was: it has only come
+		return d.arrive(ctx, f.Observed)
 	}
 	err := d.Put(true, func(r *domainRecord) { r.Ran = true })
 	if err == nil {
@@ -70,7 +70,7 @@ func (d move) Discard(ctx context.Context, f found, c hypervisor.Discard) error 
 	old := n.Job(c.Job)
 	here := f.Job != nil && f.Job.ID == c.Job && f.Job.Role == backend.Target
 	waits := f.State == hypervisor.Receiving
-	held := here && (f.State == hypervisor.Received || f.Job.Unborn && f.Sight.Run.Rests())
+	held := here && (f.State == hypervisor.Received || f.Job.Unborn && f.Observed.Run.Rests())
 	switch {
 	case c.Job == "":
 		return backend.Errorf(hypervisor.Invalid, "the job has no name")
@@ -78,11 +78,11 @@ func (d move) Discard(ctx context.Context, f found, c hypervisor.Discard) error 
 		return nil // it was discarded before
 	case waits && !here:
 		return backend.Errorf(hypervisor.Conflict, "it belongs to job %q", f.Job.ID)
-	case waits && (f.Sight.Run.Alive() || !f.Sight.Defined && f.Sight.Run != runGone) &&
-		!d.deserted(ctx, f.Sight):
+	case waits && (f.Observed.Run.Alive() || !f.Observed.Defined && f.Observed.Run != runGone) &&
+		!d.deserted(ctx, f.Observed):
 		return backend.Errorf(hypervisor.Conflict, "libvirt is receiving it: cancel the job at its "+
 			"source, or wait until libvirt notices that the source is gone")
-	case !waits && f.State != hypervisor.Absent && !(held && d.spare(ctx, f.Sight)):
+	case !waits && f.State != hypervisor.Absent && !(held && d.spare(ctx, f.Observed)):
 		return f.Conflict()
 	case old != nil && old.Role == backend.Source && old.VM.ID == d.ID && old.Stage.Live():
 		return f.Conflict()
@@ -129,7 +129,7 @@ func (d move) Discard(ctx context.Context, f found, c hypervisor.Discard) error 
 // forsake removes an incoming domain from libvirt. That it will never have come is noted
 // first: half removed, it looks like one that came and rests.
 func (d move) forsake(ctx context.Context, f found, here bool) error {
-	if f.Sight.Run == runGone {
+	if f.Observed.Run == runGone {
 		return nil
 	}
 	if here {
@@ -137,7 +137,7 @@ func (d move) forsake(ctx context.Context, f found, here bool) error {
 			return err
 		}
 	}
-	return d.Erase(ctx, f.Sight)
+	return d.Erase(ctx, f.Observed)
 }
 
 // deserted reports whether the source of an incoming domain runs and sends no more,
@@ -198,14 +198,14 @@ func (d move) Resume(ctx context.Context, f found, c hypervisor.Resume) error {
 			"libvirt has given up the memory of a source whose target has it")
 	case j.Stage != stageStranded:
 		return f.Conflict()
-	case j.PostCopied || f.Sight.Run == runPausedPostCopy ||
-		f.Sight.Run == runPausedPostCopyFailed:
+	case j.PostCopied || f.Observed.Run == runPausedPostCopy ||
+		f.Observed.Run == runPausedPostCopyFailed:
 		return backend.Errorf(hypervisor.Conflict, "the target ran in post-copy")
 	}
 	if err := backend.NeverRan(c.NeverRan, d.ID, c.Job, j.Target); err != nil {
 		return err
 	}
-	if f.Sight.Run.Stands() && !j.Resting {
+	if f.Observed.Run.Stands() && !j.Resting {
 		err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Resume() })
 		if err != nil {
 			return err
@@ -246,7 +246,7 @@ func (d move) Abandon(ctx context.Context, f found, c hypervisor.Abandon) error 
 	if err := backend.Dead(c.Dead, d.ID, c.Job, j.Target); err != nil {
 		return err
 	}
-	if f.Sight.Run.Alive() {
+	if f.Observed.Run.Alive() {
 		err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Destroy() })
 		if err != nil {
 			return err
@@ -282,9 +282,9 @@ func (d move) Release(ctx context.Context, f found, c hypervisor.Release) error 
 		return backend.Errorf(hypervisor.Conflict, "it belongs to job %q", job)
 	case unproven != nil:
 		return unproven
-	case f.Sight.Run.Alive() && !stranded:
+	case f.Observed.Run.Alive() && !stranded:
 		return backend.Errorf(hypervisor.Conflict, "the switch-over is under way")
-	case f.Sight.Run == runPausedPostCopy || f.Sight.Run == runPausedPostCopyFailed:
+	case f.Observed.Run == runPausedPostCopy || f.Observed.Run == runPausedPostCopyFailed:
 		return backend.Errorf(hypervisor.Conflict, "its target lacks memory: recover or abandon it")
 	}
 	if j != nil && j.Role == backend.Source {
@@ -295,7 +295,7 @@ func (d move) Release(ctx context.Context, f found, c hypervisor.Release) error 
 			return err
 		}
 	}
-	if err := d.Erase(ctx, f.Sight); err != nil {
+	if err := d.Erase(ctx, f.Observed); err != nil {
 		return err
 	}
 	if err := remove(ctx, d.Node, d.Name, f.VM); err != nil {

@@ -204,11 +204,11 @@ func TestAManagedSaveIsLeftAlone(t *testing.T) {
 	if err := w.Host(hosta).Do(t.Context(), vm.ID, hypervisor.Forget{}); err == nil {
 		t.Error("it was forgotten, with its memory")
 	}
-	before := w.pulse(vm.ID).Rhythm().Beats
+	before := w.pulse(vm.ID).Log().Beats
 	if err := w.hosts[hosta].Do(t.Context(), vm.ID, hypervisor.Start{VM: vm}); err != nil {
 		t.Fatal(err)
 	}
-	w.Eventually("it beats on", func() bool { return w.pulse(vm.ID).Rhythm().Beats > before })
+	w.Eventually("it beats on", func() bool { return w.pulse(vm.ID).Log().Beats > before })
 	w.sound(hosta, vm.ID)
 	w.ends(hosta, vm.ID)
 }

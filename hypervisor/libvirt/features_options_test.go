@@ -231,7 +231,7 @@ func TestPostCopyKeepsTheCap(t *testing.T) {
 		t.Errorf("in post-copy it is %v, %v", p.Status, p.Mode)
 	}
 	w.Eventually("the guest beats at its target", func() bool {
-		return libvirttest.HostOf(w.pulse(vm.ID).Rhythm().From) == string(hostb)
+		return libvirttest.HostOf(w.pulse(vm.ID).Log().From) == string(hostb)
 	})
 	cap := func() hypervisor.Bandwidth {
 		p := w.qmp(hosta, vm.ID, "query-migrate-parameters")

@@ -25,7 +25,7 @@ func (d guest) hotplug(ctx context.Context, f found, vm hypervisor.VM) error {
 	switch {
 	case err != nil:
 		return err
-	case f.Sight.Run == runsPostCopy || f.Sight.Run == runsPostCopyFailed:
+	case f.Observed.Run == runsPostCopy || f.Observed.Run == runsPostCopyFailed:
 		return backend.Errorf(hypervisor.Conflict, "it has come by post-copy, and some of its memory has not")
 	}
 	next, err := f.VM.Grow(vm)
@@ -69,7 +69,7 @@ func (d guest) plugMemory(ctx context.Context, f found, size hypervisor.Bytes) e
 		return backend.Errorf(hypervisor.Invalid, "%w", err)
 	}
 	err = d.Do(ctx, func(dom *libvirt.Domain) error {
-		return dom.AttachDeviceFlags(xml, impact(f.Sight))
+		return dom.AttachDeviceFlags(xml, impact(f.Observed))
 	})
 	if err == nil || backend.KindOf(err) != hypervisor.Unknown {
 		return err
@@ -83,7 +83,7 @@ func (d guest) plugMemory(ctx context.Context, f found, size hypervisor.Bytes) e
 
 // plugCPUs plugs CPUs in, those with the lowest numbers first, and lets all run where they are to.
 func (d guest) plugCPUs(ctx context.Context, f found, next hypervisor.VM) error {
-	where := libvirt.DomainModificationImpact(impact(f.Sight))
+	where := libvirt.DomainModificationImpact(impact(f.Observed))
 	return d.Do(ctx, func(dom *libvirt.Domain) error {
 		if err := dom.SetVcpusFlags(uint(next.CPUs), libvirt.DomainVcpuFlags(where)); err != nil {
 			return err
@@ -111,7 +111,7 @@ type imageSize struct {
 func (d guest) growable(ctx context.Context, f found, disks []hypervisor.Disk) (map[string]imageSize, error) {
 	all := map[string]imageSize{}
 	for _, disk := range disks {
-		dev, err := domxml.Target(f.Sight.XML, disk.Name)
+		dev, err := domxml.Target(f.Observed.XML, disk.Name)
 		if err != nil {
 			return nil, backend.Errorf(backend.KindOf(err), "%w", err)
 		}

@@ -59,7 +59,7 @@ type world struct {
 
 // An ear hears a guest, on whatever host.
 type ear struct {
-	pulse *guest.Pulse
+	pulse *guest.HeartbeatListener
 	stop  func()
 }
 
@@ -186,7 +186,7 @@ func (w *world) hear(n name, id vmid) error {
 	return nil
 }
 
-func (w *world) pulse(id vmid) *guest.Pulse {
+func (w *world) pulse(id vmid) *guest.HeartbeatListener {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if e := w.ears[id]; e != nil {
@@ -198,7 +198,7 @@ func (w *world) pulse(id vmid) *guest.Pulse {
 // twice answers whether a VM has ever run twice.
 func (w *world) twice(id vmid) error {
 	if p := w.pulse(id); p != nil {
-		return p.Rhythm().Twice()
+		return p.Log().Twice()
 	}
 	return nil
 }
@@ -304,5 +304,5 @@ func (h *heard) Do(ctx context.Context, id vmid, c hypervisor.Command) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
-	return p.Wait(ctx, func(r guest.Rhythm) bool { return r.Ready })
+	return p.Wait(ctx, func(r guest.HeartbeatLog) bool { return r.Ready })
 }

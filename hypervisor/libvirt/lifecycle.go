@@ -57,7 +57,7 @@ func (d guest) Start(ctx context.Context, f found, vm hypervisor.VM) error {
 		return nil
 	case f.Unresolved():
 		return backend.Errorf(hypervisor.Conflict, "it may run elsewhere: libvirt, or job %s, has "+
-			"moved it away: abandon or release it with evidence first", f.Sight.Mark.Job)
+			"moved it away: abandon or release it with evidence first", f.Observed.Mark.Job)
 	case f.State != hypervisor.Absent && !f.State.Rests(), f.Job != nil && f.Job.Stage.Live():
 		return f.Conflict()
 	}
@@ -119,8 +119,8 @@ func (d guest) boot(ctx context.Context, f found, vm hypervisor.VM) error {
 		s.DebugSocket = d.Node.DebugSocket(d.Name)
 		xml, err = domxml.Build(vm, s, domxml.Mark{VM: vm})
 	case !vm.Equal(f.VM):
-		if xml, err = domxml.Resize(f.Sight.XML, vm); err == nil {
-			mark := f.Sight.Mark // also what a journal that is lost would know
+		if xml, err = domxml.Resize(f.Observed.XML, vm); err == nil {
+			mark := f.Observed.Mark // also what a journal that is lost would know
 			mark.VM = vm
 			xml, err = domxml.SetMark(xml, mark)
 		}
@@ -195,7 +195,7 @@ func (d guest) Kill(ctx context.Context, f found) error {
 	}
 	s, err := d.See(ctx)
 	if err == nil && s.Run.Rests() && !f.Job.Sends() {
-		return d.Bury(found{Sight: s})
+		return d.Bury(found{Observed: s})
 	}
 	return err
 }
@@ -218,7 +218,7 @@ func (d guest) Reboot(ctx context.Context, f found) error {
 // sends refuses to pause a VM that moves: libvirt lets it run at the target whatever
 // its operator wants, and has it resume only when it has arrived.
 func sends(f found) error {
-	if f.Job.Sends() || f.Sight.Sends {
+	if f.Job.Sends() || f.Observed.Sends {
 		return backend.Errorf(hypervisor.Conflict,
 			"libvirt is moving it, and would let it run at the target: cancel that first")
 	}
@@ -233,7 +233,7 @@ func (d guest) Pause(ctx context.Context, f found) error {
 	if err := sends(f); err != nil {
 		return err
 	}
-	if f.Sight.Run == runPausedUser {
+	if f.Observed.Run == runPausedUser {
 		return nil
 	}
 	return d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Suspend() })
@@ -278,7 +278,7 @@ func (d guest) Forget(ctx context.Context, f found) error {
 	if !f.State.Rests() || f.Job != nil && f.Job.Stage.Live() || f.Unresolved() {
 		return f.Conflict()
 	}
-	if err := d.Erase(ctx, f.Sight); err != nil {
+	if err := d.Erase(ctx, f.Observed); err != nil {
 		return err
 	}
 	return d.Remove()

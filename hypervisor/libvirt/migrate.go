@@ -126,9 +126,9 @@ func movable(f found) error {
 		return backend.Errorf(hypervisor.NotFound, "no such VM")
 	case f.Moving().Active():
 		return f.Moving().Conflict()
-	case f.Sight.Sends, f.Job != nil && f.Job.Stage.Live(), f.Unresolved():
+	case f.Observed.Sends, f.Job != nil && f.Job.Stage.Live(), f.Unresolved():
 		return f.Conflict()
-	case f.State == hypervisor.Shutoff && !f.Sight.Defined:
+	case f.State == hypervisor.Shutoff && !f.Observed.Defined:
 		return f.Conflict()
 	case f.State != hypervisor.Running && f.State != hypervisor.Paused &&
 		f.State != hypervisor.Shutoff:
@@ -154,7 +154,7 @@ func expected(f found, t targetAddress, job hypervisor.JobID) error {
 // last: one that is known is one that its domain names, and that is brought to an end.
 func (d move) accept(ctx context.Context, f found, out hypervisor.Outgoing) error {
 	autostart := false
-	if f.Sight.Defined {
+	if f.Observed.Defined {
 		err := d.Do(ctx, func(dom *libvirt.Domain) (err error) {
 			autostart, err = dom.GetAutostart()
 			return err
@@ -166,11 +166,11 @@ func (d move) accept(ctx context.Context, f found, out hypervisor.Outgoing) erro
 	j := &jobRecord{Job: backend.Job[stage]{ID: out.Job, VM: f.VM, Role: backend.Source,
 		Stage: stageSending, Started: time.Now().UTC().Round(0), Target: out.Target,
 		Address: out.Address, Options: out.Options, Cold: f.State == hypervisor.Shutoff},
-		Resting: f.State == hypervisor.Paused, Again: f.Sight.Run == runsCancelled}
+		Resting: f.State == hypervisor.Paused, Again: f.Observed.Run == runsCancelled}
 	j.Last = j.First()
 	d.Forget()
 	err := d.Put(true, func(r *domainRecord) {
-		r.VM, r.Job, r.Autostart, r.Ran = f.VM, out.Job, autostart, f.Sight.Run.Alive()
+		r.VM, r.Job, r.Autostart, r.Ran = f.VM, out.Job, autostart, f.Observed.Run.Alive()
 	})
 	if err != nil {
 		return err

@@ -123,8 +123,8 @@ func (m *mover) sides() (from, to name) {
 func (m *mover) settled() {
 	m.T.Helper()
 	ctx := testutil.Context(m.T, testutil.DefaultLimit)
-	beats := m.pulse(m.vm.ID).Rhythm().Beats
-	err := m.pulse(m.vm.ID).Wait(ctx, func(r guest.Rhythm) bool { return r.Beats > beats+1300 })
+	beats := m.pulse(m.vm.ID).Log().Beats
+	err := m.pulse(m.vm.ID).Wait(ctx, func(r guest.HeartbeatLog) bool { return r.Beats > beats+1300 })
 	if err != nil {
 		m.T.Fatal(err)
 	}
@@ -135,8 +135,8 @@ func (m *mover) downtime(to name, ordered time.Time) time.Duration {
 	m.T.Helper()
 	ctx := testutil.Context(m.T, testutil.DefaultLimit)
 	p := m.pulse(m.vm.ID)
-	err := p.Wait(ctx, func(r guest.Rhythm) bool { return r.Move.Begin.After(ordered) })
-	r := p.Rhythm()
+	err := p.Wait(ctx, func(r guest.HeartbeatLog) bool { return r.Move.Begin.After(ordered) })
+	r := p.Log()
 	if err != nil || r.Check() != nil || libvirttest.HostOf(r.Move.To) != string(to) {
 		m.T.Fatal(err, r.Check(), r.Move)
 	}

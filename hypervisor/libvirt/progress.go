@@ -33,10 +33,10 @@ func jobProgress(ctx context.Context, n *node, id hypervisor.JobID,
 	if j = n.Job(id); f.Job == nil || f.Job.ID != id || j.Last.Status.Final() {
 		return j.Last, nil
 	}
-	p := d.live(j, f.Sight)
-	p.Status, p.Mode = statusOf(j, f.Sight.domainLook), modeOf(j, f.Sight.domainLook)
+	p := d.live(j, f.Observed)
+	p.Status, p.Mode = statusOf(j, f.Observed.domainLook), modeOf(j, f.Observed.domainLook)
 	if p.Status == hypervisor.JobSucceeded && j.Role == backend.Source {
-		p = d.final(ctx, j, f.Sight)
+		p = d.final(ctx, j, f.Observed)
 		p.Status = hypervisor.JobSucceeded
 	}
 	return p, nil

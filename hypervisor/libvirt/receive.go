@@ -59,7 +59,7 @@ func receive(ctx context.Context, of *domain, in hypervisor.Incoming,
 	if err != nil {
 		return "", err
 	}
-	if f.Sight.Bars != "" {
+	if f.Observed.Bars != "" {
 		if err := d.unbar(ctx); err != nil {
 			return "", err
 		}
@@ -95,7 +95,7 @@ func (d move) fits(ctx context.Context, vm hypervisor.VM) error {
 func (d move) receiveAgain(f found, old *jobRecord, in hypervisor.Incoming,
 ) (hypervisor.Address, error) {
 	lacks := old.Stage == stageArrived &&
-		(f.Sight.Run == runsPostCopy || f.Sight.Run == runsPostCopyFailed)
+		(f.Observed.Run == runsPostCopy || f.Observed.Run == runsPostCopyFailed)
 	switch {
 	case old.Role != backend.Target || old.Refused || old.Stage != stageListening && !lacks:
 		return "", backend.Errorf(hypervisor.Conflict, "job %s has ended here", in.Job)

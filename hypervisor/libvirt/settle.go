@@ -76,7 +76,7 @@ func (d *domain) Settle(ctx context.Context) time.Duration {
 		if err != nil {
 			return again
 		}
-		step := due(f.Rec, f.Job, f.Sight.domainLook, time.Now())
+		step := due(f.Rec, f.Job, f.Observed.domainLook, time.Now())
 		if step == stepRest || step == last { // what does not help at once is not repeated at once
 			return d.wait(ctx, f)
 		}
@@ -111,14 +111,14 @@ func (d *domain) wait(ctx context.Context, f found) time.Duration {
 			sooner(left)
 		}
 	}
-	if m := rec.Move; m != nil && !m.Tidied && f.Sight.Run.Alive() { // libvirt tells, but not all of it
+	if m := rec.Move; m != nil && !m.Tidied && f.Observed.Run.Alive() { // libvirt tells, but not all of it
 		sooner(again)
 		if m.Phase != backend.MoveCopying && m.Phase != backend.MoveReady {
 			sooner(often)
 		}
 	}
 	switch {
-	case job.Sends() && f.Sight.Call == calling && !job.Cancelled:
+	case job.Sends() && f.Observed.Call == calling && !job.Cancelled:
 		sooner(again) // its return is told
 	case job.Sends():
 		sooner(often)
@@ -152,7 +152,7 @@ func (d *domain) do(ctx context.Context, step nextStep, f found) error {
 	case stepNoteReady, stepSwitchDisk, stepNoteSwitched, stepFailMove, stepTidyMove:
 		return d.moveDisk(ctx, step, f)
 	}
-	return d.move(ctx, step, f.Sight)
+	return d.move(ctx, step, f.Observed)
 }
 
 // Press notes that the guest is asked now, and presses its power button: to reboot if that is
@@ -180,7 +180,7 @@ func (d *domain) Settled() error {
 
 // Bury notes how a domain has ended that has no process any more.
 func (d *domain) Bury(f found) error {
-	run := f.Sight.Run
+	run := f.Observed.Run
 	d.Node.Unreserve(d.ID)
 	return d.Put(true, func(r *domainRecord) {
 		lost := run == runShutoffCrashed || run == runShutoffUnknown && r.Ran

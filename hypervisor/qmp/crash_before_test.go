@@ -44,7 +44,7 @@ func dieBefore(t *testing.T, paused, moved bool, changes int) {
 	r := s.newRound(noVictim, 0, backendtest.Moment{}, rand.New(rand.NewPCG(0, 0)))
 	r.ctx = t.Context()
 	var err error
-	if r.pulse, err = guest.NewPulse(); err != nil {
+	if r.pulse, err = guest.NewHeartbeatListener(); err != nil {
 		t.Fatal(err)
 	}
 	defer r.pulse.Close()

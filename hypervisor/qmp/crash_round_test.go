@@ -94,7 +94,7 @@ type round struct {
 
 	vm    hypervisor.VM
 	job   hypervisor.JobID
-	pulse *guest.Pulse
+	pulse *guest.HeartbeatListener
 	spies map[name]*spy
 	files map[name]string // the directory of the VM on each host
 	pids  map[name]int
@@ -136,7 +136,7 @@ func (r *round) play() (result string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), testutil.Limit(3*time.Minute))
 	defer cancel()
 	r.ctx = ctx
-	if r.pulse, err = guest.NewPulse(); err != nil {
+	if r.pulse, err = guest.NewHeartbeatListener(); err != nil {
 		return "", err
 	}
 	defer r.pulse.Close()
@@ -184,7 +184,7 @@ func (r *round) boot(n name) error {
 	if err != nil {
 		return err
 	}
-	return r.pulse.Wait(r.ctx, func(h guest.Rhythm) bool { return h.Ready && h.Beats > 3 })
+	return r.pulse.Wait(r.ctx, func(h guest.HeartbeatLog) bool { return h.Ready && h.Beats > 3 })
 }
 
 // listenTo listens to the QEMU of a host that was started just now.

@@ -49,7 +49,7 @@ func newScene(t *testing.T) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{Pair: backendtest.Pair{T: t}, dir: dir, accel: accel, pulses: map[vmid]*guest.Pulse{},
+	l := &lab{Pair: backendtest.Pair{T: t}, dir: dir, accel: accel, pulses: map[vmid]*guest.HeartbeatListener{},
 		params: map[string]guest.Params{}, roms: map[guest.Params]string{}, born: map[int]bool{}}
 	t.Cleanup(l.close)
 	s := &scene{lab: l, wire: newLink(t, filepath.Join(dir, "l")),

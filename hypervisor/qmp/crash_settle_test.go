@@ -26,22 +26,22 @@ const (
 
 var results = []string{succeeded, failed, cancelled, activated, resumed, crashed}
 
-// A sight is both sides of a migration, at about one time, the target first.
-type sight struct {
+// An outcome is both sides of a migration, at about one time, the target first.
+type outcome struct {
 	here, there hypervisor.Domain
 	sent        hypervisor.Progress // as the source says
 }
 
-func (v sight) String() string {
+func (v outcome) String() string {
 	return fmt.Sprintf("at the source %v, at the target %v; the source says %v (%s), unresolved %t",
 		v.here.State, v.there.State, v.sent.Status, v.sent.Error, v.here.Unresolved)
 }
 
-func (r *round) see() (v sight, err error) {
+func (r *round) see() (v outcome, err error) {
 	there, err := r.domain(target, r.vm.ID)
 	sent, failed := r.progress(source, r.job)
 	here, absent := r.domain(source, r.vm.ID)
-	return sight{here, there, sent}, errors.Join(err, failed, absent)
+	return outcome{here, there, sent}, errors.Join(err, failed, absent)
 }
 
 // An operator brings a migration to its end with what both sides say.
@@ -61,7 +61,7 @@ type operator struct {
 func (r *round) settle() (result string, where name, err error) {
 	o := &operator{round: r, began: time.Now()}
 	deadline := time.Now().Add(testutil.Limit(testutil.DefaultLimit))
-	var v sight
+	var v outcome
 	for time.Now().Before(deadline) {
 		done := o.done() // what is seen is newer
 		if v, err = r.see(); err != nil {
@@ -92,7 +92,7 @@ func (o *operator) done() bool {
 
 // wait lets the crash happen. One whose moment has not come when the migration has
 // ended is done then.
-func (o *operator) wait(v sight) error {
+func (o *operator) wait(v outcome) error {
 	if v.sent.Status == hypervisor.JobBroken && !o.done() {
 		return fmt.Errorf("the outcome is unknown though nothing was done: %v", v)
 	}
@@ -105,7 +105,7 @@ func (o *operator) wait(v sight) error {
 }
 
 // judge does what is to be done next. It answers "" while there is something.
-func (o *operator) judge(v sight) (result string, where name, err error) {
+func (o *operator) judge(v outcome) (result string, where name, err error) {
 	late := time.Since(o.began) > 4*time.Second
 	if v.here.Unresolved || v.sent.Status == hypervisor.JobBroken {
 		o.unknown = true
@@ -174,7 +174,7 @@ func (o *operator) arrived() (result string, where name, err error) {
 }
 
 // stayed removes the target of a VM that runs at its source.
-func (o *operator) stayed(v sight) (result string, where name, err error) {
+func (o *operator) stayed(v outcome) (result string, where name, err error) {
 	err = o.do(target, o.vm.ID, hypervisor.Discard{Job: o.job})
 	switch {
 	case err != nil:
@@ -191,7 +191,7 @@ func (o *operator) stayed(v sight) (result string, where name, err error) {
 }
 
 // lostThere gives up the source of a VM that ran at the target and died there.
-func (o *operator) lostThere(v sight) (result string, where name, err error) {
+func (o *operator) lostThere(v outcome) (result string, where name, err error) {
 	if v.here.State != hypervisor.Crashed && v.here.State != hypervisor.Shutoff {
 		err := o.do(source, o.vm.ID, hypervisor.Abandon{Job: o.job,
 			Dead: o.about(hypervisor.ProcessReaped, target)})
@@ -205,7 +205,7 @@ func (o *operator) lostThere(v sight) (result string, where name, err error) {
 
 // lostHere starts the target of a VM whose source died after it had stopped for
 // good, if the target has everything; otherwise it removes the target.
-func (o *operator) lostHere(v sight, late bool) (result string, where name, err error) {
+func (o *operator) lostHere(v outcome, late bool) (result string, where name, err error) {
 	if o.unknown && v.there.State != hypervisor.Absent {
 		err := o.do(target, o.vm.ID, hypervisor.Activate{Job: o.job,
 			Stopped: o.about(hypervisor.ProcessReaped, source)})
@@ -275,18 +275,18 @@ func (r *round) prove(result string, where name) error {
 // repetition, and that all of its memory is right.
 func (r *round) sound(where name) error {
 	process := fmt.Sprintf("%s#%d", where, r.pids[where])
-	beats := r.pulse.Rhythm().Beats
-	err := r.pulse.Wait(r.ctx, func(h guest.Rhythm) bool {
+	beats := r.pulse.Log().Beats
+	err := r.pulse.Wait(r.ctx, func(h guest.HeartbeatLog) bool {
 		return h.Beats > beats+3 && h.From == process
 	})
 	if err != nil {
 		return fmt.Errorf("it does not beat there: %w; the last was %s", err,
-			r.pulse.Rhythm().From)
+			r.pulse.Log().From)
 	}
 	if err := r.inspect(r.ctx, where, r.spies[where]); err != nil {
 		return err
 	}
-	h := r.pulse.Rhythm()
+	h := r.pulse.Log()
 	if err := h.Check(); err != nil {
 		return err
 	}
@@ -298,7 +298,7 @@ func (r *round) sound(where name) error {
 
 // anew starts a VM that has crashed, once it is seen to have, from its disks.
 func (r *round) anew(where, other name) error {
-	if err := r.pulse.Rhythm().Check(); err != nil {
+	if err := r.pulse.Log().Check(); err != nil {
 		return err
 	}
 	list, err := r.domains(where)
@@ -321,9 +321,9 @@ func (r *round) anew(where, other name) error {
 			return err
 		}
 	}
-	beats := r.pulse.Rhythm().Beats
+	beats := r.pulse.Log().Beats
 	r.pulse.Close()
-	if r.pulse, err = guest.NewPulse(); err != nil {
+	if r.pulse, err = guest.NewHeartbeatListener(); err != nil {
 		return err
 	}
 	defer r.pulse.Close()

@@ -32,7 +32,7 @@ func (l *lab) powersOff(n name, id vmid) {
 	l.T.Cleanup(func() {
 		if l.T.Failed() {
 			l.T.Logf("QEMU was %s when the button was pressed, and is %s; of the guest is heard %+v",
-				before, now, l.pulse(id).Rhythm())
+				before, now, l.pulse(id).Log())
 		}
 	})
 	l.Eventually("the guest shuts down", func() bool {

@@ -25,7 +25,7 @@ func TestAGuestThatShutsDownEndsBeforeItsGrace(t *testing.T) {
 	l.start("n1", vm)
 	l.Do("n1", vm.ID, hypervisor.Stop{Grace: time.Hour})
 	l.Becomes("n1", vm.ID, hypervisor.Shutoff)
-	if r := l.pulse(vm.ID).Rhythm(); !r.Off || r.Check() != nil {
+	if r := l.pulse(vm.ID).Log(); !r.Off || r.Check() != nil {
 		t.Errorf("the guest did not power itself off: %+v", r)
 	}
 	l.Do("n1", vm.ID, hypervisor.Forget{})
@@ -48,7 +48,7 @@ func TestAStubbornGuestIsStoppedByForceAfterItsGrace(t *testing.T) {
 	if took := time.Since(asked); took < grace {
 		t.Errorf("it had %v of %v", took, grace)
 	}
-	if r := l.pulse(vm.ID).Rhythm(); r.Off || r.Check() != nil {
+	if r := l.pulse(vm.ID).Log(); r.Off || r.Check() != nil {
 		t.Errorf("it was not stubborn: %+v", r)
 	}
 	l.start("n1", vm)
@@ -65,8 +65,8 @@ func TestAGuestThatRebootsBootsAnewInItsProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	hears := func(boots int) int {
-		r, pulse := guest.Rhythm{}, l.pulse(vm.ID)
-		err := pulse.Wait(testutil.Context(t, testutil.DefaultLimit), func(now guest.Rhythm) bool {
+		r, pulse := guest.HeartbeatLog{}, l.pulse(vm.ID)
+		err := pulse.Wait(testutil.Context(t, testutil.DefaultLimit), func(now guest.HeartbeatLog) bool {
 			r = now
 			return r.Boots >= boots && r.Beats > 0 && (r.Ready || boots == 0)
 		})

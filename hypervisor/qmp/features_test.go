@@ -94,7 +94,7 @@ func (l *lab) sound(n name, id vmid) {
 		}
 		return nil
 	})
-	if err := l.pulse(id).Rhythm().Check(); err != nil {
+	if err := l.pulse(id).Log().Check(); err != nil {
 		l.T.Fatal(err)
 	}
 }

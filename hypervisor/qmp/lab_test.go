@@ -77,7 +77,7 @@ type lab struct {
 	hosts  map[name]*qmp.Host
 
 	mu     sync.Mutex
-	pulses map[vmid]*guest.Pulse
+	pulses map[vmid]*guest.HeartbeatListener
 	params map[string]guest.Params // by firmware
 	born   map[int]bool            // processes that are listened to
 	roms   map[guest.Params]string
@@ -102,7 +102,7 @@ func openLab(t testing.TB, accel string, change func(*qmp.Config)) *lab {
 	}
 	l := &lab{Pair: backendtest.Pair{T: t, Source: "n1", Target: "n2"}, dir: dir, accel: accel,
 		change: change, hosts: map[name]*qmp.Host{},
-		pulses: map[vmid]*guest.Pulse{}, params: map[string]guest.Params{},
+		pulses: map[vmid]*guest.HeartbeatListener{}, params: map[string]guest.Params{},
 		roms: map[guest.Params]string{}, born: map[int]bool{}}
 	l.Host = func(n name) hypervisor.Hypervisor { return &heard{l.hosts[n], l, n} }
 	t.Cleanup(l.close)
@@ -181,7 +181,7 @@ func (l *lab) listen(n name, id vmid, pid int) error {
 	p := l.pulses[id]
 	if p == nil {
 		var err error
-		if p, err = guest.NewPulse(); err != nil {
+		if p, err = guest.NewHeartbeatListener(); err != nil {
 			l.mu.Unlock()
 			return err
 		}
@@ -194,7 +194,7 @@ func (l *lab) listen(n name, id vmid, pid int) error {
 	return p.Connect(ctx, processOf(n, pid), l.hosts[n].Files(id).Debug)
 }
 
-func (l *lab) pulse(id vmid) *guest.Pulse {
+func (l *lab) pulse(id vmid) *guest.HeartbeatListener {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pulses[id]
@@ -217,7 +217,7 @@ func processOf(n name, pid int) string { return fmt.Sprintf("%s#%d", n, pid) }
 // twice answers whether a VM has ever run twice.
 func (l *lab) twice(id vmid) error {
 	if p := l.pulse(id); p != nil {
-		return p.Rhythm().Twice()
+		return p.Log().Twice()
 	}
 	return nil
 }
@@ -352,7 +352,7 @@ func (h *heard) Do(ctx context.Context, id vmid, c hypervisor.Command) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, testutil.Limit(testutil.DefaultLimit))
 	defer cancel()
-	return h.lab.pulse(id).Wait(ctx, func(r guest.Rhythm) bool { return r.Ready })
+	return h.lab.pulse(id).Wait(ctx, func(r guest.HeartbeatLog) bool { return r.Ready })
 }
 
 // follow listens to a VM's process that was not listened to.

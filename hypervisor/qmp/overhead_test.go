@@ -31,7 +31,7 @@ type moved struct{ whole, sending, downtime time.Duration }
 type script struct {
 	lab    *lab
 	vm     hypervisor.VM
-	pulse  *guest.Pulse
+	pulse  *guest.HeartbeatListener
 	count  int
 	source *scripted
 	limit  hypervisor.Bandwidth
@@ -158,10 +158,10 @@ func (s *script) move(ctx context.Context) moved {
 }
 
 // arrived waits for the guest's first heartbeats at its target.
-func arrived(ctx context.Context, t testing.TB, p *guest.Pulse, began, ordered time.Time) moved {
+func arrived(ctx context.Context, t testing.TB, p *guest.HeartbeatListener, began, ordered time.Time) moved {
 	t.Helper()
-	err := p.Wait(ctx, func(r guest.Rhythm) bool { return r.Move.Begin.After(ordered) })
-	r := p.Rhythm()
+	err := p.Wait(ctx, func(r guest.HeartbeatLog) bool { return r.Move.Begin.After(ordered) })
+	r := p.Log()
 	if err != nil || r.Check() != nil {
 		t.Fatal(err, r.Check())
 	}
@@ -217,7 +217,7 @@ func compare(t *testing.B, limit hypervisor.Bandwidth) {
 	if err := l.Host("n1").Do(ctx, ours.ID, hypervisor.Start{VM: ours}); err != nil {
 		t.Fatal(err)
 	}
-	pulse, err := guest.NewPulse()
+	pulse, err := guest.NewHeartbeatListener()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func compare(t *testing.B, limit hypervisor.Bandwidth) {
 	theirs.source = theirs.start(ctx, false)
 	defer func() { theirs.source.end() }()
 	theirs.source.do(t, "cont", nil)
-	err = pulse.Wait(ctx, func(r guest.Rhythm) bool { return r.Ready && r.Beats > 100 })
+	err = pulse.Wait(ctx, func(r guest.HeartbeatLog) bool { return r.Ready && r.Beats > 100 })
 	if err != nil {
 		t.Fatal(err)
 	}

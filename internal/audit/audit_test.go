@@ -208,7 +208,7 @@ func TestAFullDiskIsAnError(t *testing.T) {
 	}
 }
 
-// TestATrailSaysWhoWroteWhatAndWhy: every writing but signs of life is a line.
+// TestATrailSaysWhoWroteWhatAndWhy: every writing but heartbeats is a line.
 func TestATrailSaysWhoWroteWhatAndWhy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	f := open(t, path)

@@ -54,9 +54,9 @@ type Field = KnownField
 func (s *stage) difference(now *attempt) *Difference {
 	d := &Difference{Look: s.look.number, Line: s.look.line, At: s.look.at}
 	var about, missing concern
-	var was *deed
+	var was *write
 	if at := s.look.unmet(); at >= 0 {
-		was = &s.look.deeds[at]
+		was = &s.look.writes[at]
 		d.Line = was.line.Seq
 		key, _ := Key(was.line.Record)
 		d.Recorded = s.decision(key, was.record, &about)

@@ -49,7 +49,7 @@ type loss struct {
 }
 
 // host tells what has happened to a host.
-func (c *chronicle) host(was, now *store.Host, at time.Time) {
+func (c *timeline) host(was, now *store.Host, at time.Time) {
 	name := now.Host.Name
 	switch drained, drains := c.draining(was), c.draining(now); {
 	case drains && !drained:
@@ -88,13 +88,13 @@ func terms(t evacuation.Terms) (text string) {
 	return text
 }
 
-func (c *chronicle) draining(h *store.Host) bool {
+func (c *timeline) draining(h *store.Host) bool {
 	return slices.ContainsFunc(h.Taints, func(t placement.Taint) bool { return t.Key == c.drain })
 }
 
 // regain tells of a loss that has ended. A host that was never cut off is taken for one whose
 // agent alone was silent.
-func (c *chronicle) regain(name hypervisor.HostName, at time.Time, back bool) {
+func (c *timeline) regain(name hypervisor.HostName, at time.Time, back bool) {
 	l := c.lost[name]
 	delete(c.lost, name)
 	since := l.since.Add(-grace)
@@ -113,7 +113,7 @@ func (c *chronicle) regain(name hypervisor.HostName, at time.Time, back bool) {
 }
 
 // vm tells what its operator did to a VM.
-func (c *chronicle) vm(was, now *store.VM, at time.Time) {
+func (c *timeline) vm(was, now *store.VM, at time.Time) {
 	id := now.VM.ID
 	if now.EvacuateFrom != was.EvacuateFrom && now.EvacuateFrom == now.Host && now.EvacuateFrom != "" {
 		c.at(at, "mark %s", id)
@@ -162,7 +162,7 @@ func (c *chronicle) vm(was, now *store.VM, at time.Time) {
 }
 
 // migration tells what users asked for; was is nil when they ask now.
-func (c *chronicle) migration(was, now *store.Migration, at time.Time) {
+func (c *timeline) migration(was, now *store.Migration, at time.Time) {
 	m := &now.Spec
 	if was == nil && m.By == migration.User && !now.State.Phase.Final() {
 		text := ""

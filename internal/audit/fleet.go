@@ -11,7 +11,7 @@ import (
 )
 
 // see takes in a record as it was read. A VM that had no host yet is seen when it has one.
-func (c *chronicle) see(r store.Record) {
+func (c *timeline) see(r store.Record) {
 	known := c.fleet[r.Key()]
 	v, is := known.(*store.VM)
 	if known == nil || is && v.Host == "" {
@@ -20,7 +20,7 @@ func (c *chronicle) see(r store.Record) {
 }
 
 // add writes a host or a VM into the scenario.
-func (c *chronicle) add(r store.Record) {
+func (c *timeline) add(r store.Record) {
 	switch r := r.(type) {
 	case *store.Host:
 		c.spec.Hosts = append(c.spec.Hosts, c.hostSpec(r))
@@ -35,7 +35,7 @@ func (c *chronicle) add(r store.Record) {
 }
 
 // hostSpec writes a host. That it is drained, closed or lost are events.
-func (c *chronicle) hostSpec(h *store.Host) inventory.HostSpec {
+func (c *timeline) hostSpec(h *store.Host) inventory.HostSpec {
 	s := inventory.HostSpec{Name: string(h.Host.Name), Memory: amount(h.Host.Memory),
 		CPUs: h.Host.CPUs, Labels: h.Labels}
 	if h.Host.Link > 0 {

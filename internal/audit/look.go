@@ -14,15 +14,15 @@ type look struct {
 	at      time.Time
 	changes store.Changes
 	failed  string // what the store has answered instead
-	deeds   []deed
-	met     int // deeds that the controller that is replayed has done, too
+	writes  []write
+	met     int // writes that the controller that is replayed has done, too
 	said    []string
 	lines   int      // of what was done and said
 	outcome *Outcome // as the next look tells it; nil when there was none
 }
 
-// A deed is a writing of the controller, or an attempt.
-type deed struct {
+// A write is a writing of the controller, or an attempt.
+type write struct {
 	line   Line
 	record store.Record // as it was to be stored, with its version; nil is a deletion
 	failed string
@@ -153,7 +153,7 @@ func (k *look) add(l *Line, told *DeltaLog, format int) error {
 	default:
 		told.Remember(r)
 	}
-	k.deeds = append(k.deeds, deed{line: *l, record: r, failed: failed, said: len(k.said)})
+	k.writes = append(k.writes, write{line: *l, record: r, failed: failed, said: len(k.said)})
 	return nil
 }
 

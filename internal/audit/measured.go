@@ -48,7 +48,7 @@ func (m *measurer) look(_ *term, k *look) error {
 	for _, r := range k.changes.Records {
 		m.take(r)
 	}
-	for _, d := range k.deeds {
+	for _, d := range k.writes {
 		if d.failed == "" && d.record != nil {
 			m.take(d.record)
 		}

@@ -22,7 +22,7 @@ import (
 // that godwit simulate plays. It is an approximation, and its head says of what. The error is
 // a *[Wrong], problems of what cannot be written as a scenario, or a failure to read.
 func Scenario(log io.Reader) ([]byte, error) {
-	c := &chronicle{known: map[store.Key]store.Record{}, lost: map[hypervisor.HostName]*loss{},
+	c := &timeline{known: map[store.Key]store.Record{}, lost: map[hypervisor.HostName]*loss{},
 		fleet: map[store.Key]store.Record{}}
 	r := reader{begun: c.begin, looked: c.look}
 	if err := r.read(log); err != nil {
@@ -39,8 +39,8 @@ func byName(a, b store.Key) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 }
 
-// chronicle is what a log says about a fleet and what has happened to it.
-type chronicle struct {
+// timeline is what a log says about a fleet and what has happened to it.
+type timeline struct {
 	spec  config.Spec
 	fleet map[store.Key]store.Record // as each was when it was first read
 	known map[store.Key]store.Record // as they are now
@@ -55,7 +55,7 @@ type chronicle struct {
 }
 
 // begin takes in a controller that begins: the configuration of the first counts.
-func (c *chronicle) begin(t *term) error {
+func (c *timeline) begin(t *term) error {
 	if !c.begun.IsZero() {
 		if gap := t.begin.At.Sub(c.now); gap >= time.Millisecond {
 			c.at(c.now, "crash-controller for=%s", rounded(gap))
@@ -87,7 +87,7 @@ func (c *chronicle) begin(t *term) error {
 }
 
 // look takes in what others have written before a look, and then what the look wrote.
-func (c *chronicle) look(_ *term, k *look) error {
+func (c *timeline) look(_ *term, k *look) error {
 	if c.begun.IsZero() {
 		c.begun, c.happened.zero = k.at, k.at
 	}
@@ -105,7 +105,7 @@ func (c *chronicle) look(_ *term, k *look) error {
 		}
 		delete(c.known, key)
 	}
-	for _, d := range k.deeds {
+	for _, d := range k.writes {
 		key, _ := Key(d.line.Record)
 		switch {
 		case d.failed != "":
@@ -119,7 +119,7 @@ func (c *chronicle) look(_ *term, k *look) error {
 }
 
 // changed takes in what another process has written; old is nil when it is new.
-func (c *chronicle) changed(old, now store.Record) {
+func (c *timeline) changed(old, now store.Record) {
 	c.see(now)
 	switch now := now.(type) {
 	case *store.Host:
@@ -139,7 +139,7 @@ func (c *chronicle) changed(old, now store.Record) {
 }
 
 // finish ends what has not ended in the log, and writes down the fleet and the events.
-func (c *chronicle) finish() {
+func (c *timeline) finish() {
 	for _, key := range slices.SortedFunc(maps.Keys(c.fleet), byName) {
 		c.add(c.fleet[key])
 	}
@@ -167,7 +167,7 @@ const head = `# Made by godwit replay --scenario from an audit log. It is an app
 `
 
 // write writes the scenario, one line for each host, VM and event.
-func (c *chronicle) write() ([]byte, error) {
+func (c *timeline) write() ([]byte, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, head, c.homeless, c.unknown, grace)
 	fields := []struct {

@@ -42,7 +42,7 @@ func (s *stage) play(k *look) (wake time.Time, err error) {
 		}
 	}()
 	wake, _ = s.brain.Reconcile(context.Background(), k.at)
-	if s.attempt != nil || !s.over && k.met < len(k.deeds) {
+	if s.attempt != nil || !s.over && k.met < len(k.writes) {
 		s.differs = s.difference(s.attempt)
 	}
 	return wake, nil
@@ -106,16 +106,16 @@ type attempt struct {
 }
 
 // meet compares a writing with the one in the log, and answers as the store did.
-func (s *stage) meet(op string, a *attempt) (*deed, error) {
+func (s *stage) meet(op string, a *attempt) (*write, error) {
 	at := s.look.find(a, s.loose || s.attempt != nil)
 	switch {
-	case s.over || s.look.outcome == nil && s.look.met == len(s.look.deeds):
+	case s.over || s.look.outcome == nil && s.look.met == len(s.look.writes):
 		s.over = true // it may have been cut short here
 		return nil, s.refuse(op, a.key, store.Unavailable)
 	case at < 0:
 		return nil, s.refuse(op, a.key, s.miss(a))
 	}
-	d := &s.look.deeds[at]
+	d := &s.look.writes[at]
 	d.met, s.look.met = true, s.look.met+1
 	if kind, failed := FailureKind(d.failed); failed {
 		return nil, s.refuse(op, a.key, kind)
@@ -125,15 +125,15 @@ func (s *stage) meet(op string, a *attempt) (*deed, error) {
 
 // unmet returns which writing is the next that the controller has not made; -1 is none.
 func (k *look) unmet() int {
-	return slices.IndexFunc(k.deeds, func(d deed) bool { return !d.met })
+	return slices.IndexFunc(k.writes, func(d write) bool { return !d.met })
 }
 
 // find returns which writing is made again by an attempt, the next one or any; -1 is none.
 func (k *look) find(a *attempt, anyOrder bool) int {
-	if at := k.unmet(); !anyOrder && (at < 0 || !a.same(&k.deeds[at])) {
+	if at := k.unmet(); !anyOrder && (at < 0 || !a.same(&k.writes[at])) {
 		return -1
 	}
-	return slices.IndexFunc(k.deeds, func(d deed) bool { return !d.met && a.same(&d) })
+	return slices.IndexFunc(k.writes, func(d write) bool { return !d.met && a.same(&d) })
 }
 
 // miss notes a writing that the log does not have, and returns how the store answers: that
@@ -146,17 +146,17 @@ func (s *stage) miss(a *attempt) store.StoreKind {
 		a.said = slices.Clone(s.said)
 	}
 	at := s.look.unmet()
-	if at < 0 || !a.isOf(&s.look.deeds[at]) {
+	if at < 0 || !a.isOf(&s.look.writes[at]) {
 		return store.Unavailable // the record has not changed: it is tried again
 	}
-	if kind, failed := FailureKind(s.look.deeds[at].failed); failed {
+	if kind, failed := FailureKind(s.look.writes[at].failed); failed {
 		return kind
 	}
 	return store.Stale
 }
 
 // same reports whether an attempt is what the log says, byte for byte.
-func (a *attempt) same(d *deed) bool {
+func (a *attempt) same(d *write) bool {
 	if !a.isOf(d) || uint64(a.was) != d.line.Was {
 		return false
 	}
@@ -167,7 +167,7 @@ func (a *attempt) same(d *deed) bool {
 }
 
 // isOf reports whether an attempt is of the record that the log says.
-func (a *attempt) isOf(d *deed) bool {
+func (a *attempt) isOf(d *write) bool {
 	return a.key.Kind.String()+" "+a.key.Name == d.line.Record
 }
 

@@ -88,7 +88,7 @@ type witness struct {
 	stops chan *qemuPath
 
 	mu     sync.Mutex
-	pulses map[vmid]*guest.Pulse
+	pulses map[vmid]*guest.HeartbeatListener
 	qemus  map[int]*qemuPath // by number: none is used twice in a namespace so young
 	order  []*qemuPath
 	deaf   []error // what could not be listened to
@@ -98,7 +98,7 @@ type witness struct {
 func newWitness(t *testing.T, dir string, f qemu.Features) *witness {
 	t.Helper()
 	w := &witness{t: t, dir: dir, bin: filepath.Join(dir, "bin"), spy: filepath.Join(dir, "spy"),
-		rom: filepath.Join(dir, "guest.rom"), pulses: map[vmid]*guest.Pulse{},
+		rom: filepath.Join(dir, "guest.rom"), pulses: map[vmid]*guest.HeartbeatListener{},
 		qemus: map[int]*qemuPath{}, stops: make(chan *qemuPath), prey: workload(f.Accelerator)}
 	rom, err := w.prey.Firmware()
 	if err != nil {
@@ -226,7 +226,7 @@ func (w *witness) welcome(q *qemuPath) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pulses[q.vm] == nil {
-		p, err := guest.NewPulse()
+		p, err := guest.NewHeartbeatListener()
 		if err != nil {
 			return err
 		}
@@ -283,18 +283,18 @@ func (w *witness) kill(q *qemuPath) bool {
 }
 
 // pulse answers the pulse of a VM, nil before its first QEMU.
-func (w *witness) pulse(vm vmid) *guest.Pulse {
+func (w *witness) pulse(vm vmid) *guest.HeartbeatListener {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.pulses[vm]
 }
 
 // rhythm answers what was heard of a VM.
-func (w *witness) rhythm(vm vmid) guest.Rhythm {
+func (w *witness) rhythm(vm vmid) guest.HeartbeatLog {
 	if p := w.pulse(vm); p != nil {
-		return p.Rhythm()
+		return p.Log()
 	}
-	return guest.Rhythm{}
+	return guest.HeartbeatLog{}
 }
 
 // heard lists the VMs that were ever heard of, in order.

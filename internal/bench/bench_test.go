@@ -16,19 +16,19 @@ import (
 
 const gib = hypervisor.GiB
 
-// named returns a contestant.
-func named(t *testing.T, name string) bench.Contestant {
+// named returns a candidate.
+func named(t *testing.T, name string) bench.Candidate {
 	t.Helper()
-	all := bench.Contestants()
-	i := slices.IndexFunc(all, func(c bench.Contestant) bool { return c.Name == name })
+	all := bench.Candidates()
+	i := slices.IndexFunc(all, func(c bench.Candidate) bool { return c.Name == name })
 	if i < 0 {
-		t.Fatalf("there is no contestant %q", name)
+		t.Fatalf("there is no candidate %q", name)
 	}
 	return all[i]
 }
 
-// empty lets a contestant empty a cluster, and checks what holds in every run.
-func empty(t *testing.T, c *bench.Cluster, who bench.Contestant) bench.Outcome {
+// empty lets a candidate empty a cluster, and checks what holds in every run.
+func empty(t *testing.T, c *bench.Cluster, who bench.Candidate) bench.Outcome {
 	t.Helper()
 	o, err := bench.Run(c, who, 1)
 	if err != nil {
@@ -76,7 +76,7 @@ func TestAdaptiveEmptiesHostsInLittleMoreThanTheLowerBound(t *testing.T) {
 
 func TestPeersKeepTheInvariants(t *testing.T) {
 	set := bench.Set()
-	for _, who := range bench.Contestants() {
+	for _, who := range bench.Candidates() {
 		empty(t, &set[0], who)
 		t.Run("larger/"+who.Name, func(t *testing.T) {
 			testutil.Unraced(t)
@@ -169,8 +169,8 @@ func TestTheSetIsTheSameEveryTime(t *testing.T) {
 }
 
 func TestMediansCountWhoNeverEnds(t *testing.T) {
-	all := []bench.Outcome{{Contestant: "a", Ratio: 1}, {Contestant: "a", Ratio: 2},
-		{Contestant: "a", Left: 1}, {Contestant: "b", Left: 1}, {Contestant: "c", Ratio: 3}}
+	all := []bench.Outcome{{Candidate: "a", Ratio: 1}, {Candidate: "a", Ratio: 2},
+		{Candidate: "a", Left: 1}, {Candidate: "b", Left: 1}, {Candidate: "c", Ratio: 3}}
 	want := map[string]float64{"a": 2, "c": 3}
 	if diff := cmp.Diff(want, bench.Medians(all)); diff != "" {
 		t.Errorf("medians (-want +got):\n%s", diff)
@@ -179,7 +179,7 @@ func TestMediansCountWhoNeverEnds(t *testing.T) {
 
 func BenchmarkRack(b *testing.B) {
 	c := bench.Set()[1]
-	for _, who := range bench.Contestants() {
+	for _, who := range bench.Candidates() {
 		b.Run(who.Name, func(b *testing.B) {
 			for b.Loop() {
 				o, err := bench.Run(&c, who, 1)

@@ -2,7 +2,7 @@
 // of convergence.
 //
 // Ways to empty hosts are compared on a committed set of evacuations: [Set] are twelve clusters
-// with their workloads and faults, [Contestants] the ways, [Run] lets one of them empty one
+// with their workloads and faults, [Candidates] the ways, [Run] lets one of them empty one
 // cluster in the simulator.
 //
 // Everything is made from fixed seeds: a result can be repeated anywhere, to the digit.
@@ -27,7 +27,7 @@
 // # Limits
 //
 // A limit of the operator's is one that is written in the cluster ([Cluster.Limits]). Every
-// contestant keeps it, and its own habits besides (KubeVirt's five and two are habits of
+// candidate keeps it, and its own habits besides (KubeVirt's five and two are habits of
 // KubeVirt's: its defaults). The simulator's invariants are checked in every run.
 //
 // # Plans of drains
@@ -36,7 +36,7 @@
 // from seeds alone, so that others can compare themselves. docs/benchmark.md says what is in the
 // set, and has the table.
 //
-//	set (clusters from seeds) ──► contestants ──► rows: what each plan costs
+//	set (clusters from seeds) ──► candidates ──► rows: what each plan costs
 //	                          └─► bounds, and every arrangement where a cluster is small
 //
 // What is in the rows is the same on every machine; how long planning takes is not.

@@ -9,11 +9,11 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// A PlanRow is what the plan of one contestant costs on one set.
+// A PlanRow is what the plan of one candidate costs on one set.
 type PlanRow struct {
-	Set        string `json:"set"`
-	Contestant string `json:"contestant"`
-	// Solved is how many of Questions the contestant has emptied the hosts of.
+	Set       string `json:"set"`
+	Candidate string `json:"contestant"`
+	// Solved is how many of Questions the candidate has emptied the hosts of.
 	Solved    int `json:"solved"`
 	Questions int `json:"questions"`
 	// Moves is how many VMs move, over the questions that were solved.
@@ -27,7 +27,7 @@ type PlanRow struct {
 	Recorded string `json:"recorded,omitempty"`
 }
 
-// The contestants.
+// The candidates.
 const (
 	Bound      = "bound"
 	FirstFit   = "first-fit"
@@ -40,7 +40,7 @@ const (
 // Sizes are how many hosts the clusters of [Ganeti] have that are in the set.
 func Sizes() []int { return []int{40, 100, 200, 1000} }
 
-// ComparePlans measures all contestants on the tight clusters, and on clusters of so many hosts.
+// ComparePlans measures all candidates on the tight clusters, and on clusters of so many hosts.
 func ComparePlans(ctx context.Context, hosts ...int) ([]PlanRow, error) {
 	rows := tightRows()
 	for _, hosts := range hosts {

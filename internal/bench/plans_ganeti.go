@@ -29,7 +29,7 @@ type drain struct {
 	hosts []hypervisor.HostName
 }
 
-// ganetiRows measures all contestants on one cluster.
+// ganetiRows measures all candidates on one cluster.
 func ganetiRows(ctx context.Context, hosts, drained int) ([]PlanRow, error) {
 	f, err := fleet(hosts)
 	if err != nil {
@@ -79,7 +79,7 @@ func (q *drain) on(host hypervisor.HostName) bool {
 // bound returns what no plan is better than: each VM moves once, and all memory of a host crosses its
 // link.
 func (q *drain) bound() PlanRow {
-	row := PlanRow{Set: q.name, Contestant: Bound, Solved: 1, Questions: 1}
+	row := PlanRow{Set: q.name, Candidate: Bound, Solved: 1, Questions: 1}
 	var all, most hypervisor.Bytes
 	for _, h := range q.hosts {
 		var here hypervisor.Bytes
@@ -127,8 +127,8 @@ func (q *drain) scenario() (*config.Scenario, error) {
 	return s, nil
 }
 
-// played carries out the moves of a contestant, and returns what they cost.
-func (q *drain) played(ctx context.Context, contestant string, waves []plan.Wave) (PlanRow, error) {
+// played carries out the moves of a candidate, and returns what they cost.
+func (q *drain) played(ctx context.Context, candidate string, waves []plan.Wave) (PlanRow, error) {
 	s, err := q.scenario()
 	if err != nil {
 		return PlanRow{}, err
@@ -138,7 +138,7 @@ func (q *drain) played(ctx context.Context, contestant string, waves []plan.Wave
 		return PlanRow{}, err
 	}
 	target := map[hypervisor.VMID]hypervisor.HostName{}
-	row := PlanRow{Set: q.name, Contestant: contestant, Questions: 1, Moves: plan.Count(waves)}
+	row := PlanRow{Set: q.name, Candidate: candidate, Questions: 1, Moves: plan.Count(waves)}
 	for _, w := range waves {
 		for _, m := range w {
 			target[m.VM] = m.Target
@@ -202,7 +202,7 @@ func (q *drain) kubeVirt(ctx context.Context) (PlanRow, error) {
 		return PlanRow{}, errViolated
 	}
 	r := w.Result()
-	row := PlanRow{Set: q.name, Contestant: KubeVirt, Questions: 1, Moves: r.Migrations.Succeeded, Solved: 1}
+	row := PlanRow{Set: q.name, Candidate: KubeVirt, Questions: 1, Moves: r.Migrations.Succeeded, Solved: 1}
 	took := 0.0
 	for _, e := range r.Evacuations {
 		took = max(took, e.LastSeconds)

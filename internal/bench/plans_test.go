@@ -40,7 +40,7 @@ func TestHbalsPlansCostWhatWasWorkedOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := rows[len(rows)-1]
-		if r.Contestant != Hbal || r.Moves != want.moves || *r.MovedGiB != want.gib || *r.Fullest != want.fullest ||
+		if r.Candidate != Hbal || r.Moves != want.moves || *r.MovedGiB != want.gib || *r.Fullest != want.fullest ||
 			r.Solved != 1 {
 			t.Errorf("%+v: %d moves, %v GiB, fullest %v; want %+v", r, r.Moves, *r.MovedGiB, *r.Fullest, want)
 		}
@@ -49,15 +49,15 @@ func TestHbalsPlansCostWhatWasWorkedOut(t *testing.T) {
 
 // No plan is better than the bound, and none solves more, or with fewer moves, than every
 // arrangement.
-func TestNoContestantIsBetterThanTheBounds(t *testing.T) {
+func TestNoCandidateIsBetterThanTheBounds(t *testing.T) {
 	rows := tightRows()
 	best := rows[0]
 	for _, r := range rows[1:] {
 		if r.Solved > best.Solved || r.Moves < best.Moves {
-			t.Errorf("%s is better than %s: %+v, %+v", r.Contestant, best.Contestant, r, best)
+			t.Errorf("%s is better than %s: %+v, %+v", r.Candidate, best.Candidate, r, best)
 		}
 	}
-	if g := rows[2]; g.Contestant != godwit || g.Solved != best.Solved {
+	if g := rows[2]; g.Candidate != godwit || g.Solved != best.Solved {
 		t.Errorf("godwit solves %d clusters, %d can be", g.Solved, best.Solved)
 	}
 	rows, err := ganetiRows(context.Background(), 40, 4)
@@ -66,7 +66,7 @@ func TestNoContestantIsBetterThanTheBounds(t *testing.T) {
 	}
 	for _, r := range rows[1:] {
 		if r.Moves < rows[0].Moves || *r.Seconds < *rows[0].Seconds || *r.MovedGiB < *rows[0].MovedGiB {
-			t.Errorf("%s is better than the bound: %+v", r.Contestant, r)
+			t.Errorf("%s is better than the bound: %+v", r.Candidate, r)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func TestTheDocumentationHasTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range rows {
-		words := []string{r.Set, r.Contestant}
+		words := []string{r.Set, r.Candidate}
 		if r.Recorded != "" {
 			words = append(words, "(recorded plan)")
 		}

@@ -43,12 +43,12 @@ func tight(seed uint64) *plan.Fleet {
 	return f
 }
 
-// tightRows measures the contestants on the tight clusters. Moves are those of the clusters that all
+// tightRows measures the candidates on the tight clusters. Moves are those of the clusters that all
 // three have solved, so that they compare.
 func tightRows() []PlanRow {
 	set := fmt.Sprintf("tight, %d clusters", tightClusters)
-	rows := []PlanRow{{Set: set, Contestant: exhaustive}, {Set: set, Contestant: FirstFit},
-		{Set: set, Contestant: godwit}}
+	rows := []PlanRow{{Set: set, Candidate: exhaustive}, {Set: set, Candidate: FirstFit},
+		{Set: set, Candidate: godwit}}
 	for seed := range uint64(tightClusters) {
 		f := tight(seed + 1)
 		hosts := []hypervisor.HostName{"n0"}

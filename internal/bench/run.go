@@ -14,8 +14,8 @@ import (
 
 // An Outcome is what became of one evacuation.
 type Outcome struct {
-	Cluster    string `json:"cluster"`
-	Contestant string `json:"contestant"`
+	Cluster   string `json:"cluster"`
+	Candidate string `json:"contestant"`
 	// BoundSeconds is the lower bound, TookSeconds when the last VM had left; Ratio is the
 	// second divided by the first, and 0 when some VM never left.
 	BoundSeconds float64      `json:"boundSeconds"`
@@ -34,8 +34,8 @@ const (
 	longest = 48 * time.Hour
 )
 
-// Run lets a contestant empty the hosts of a cluster.
-func Run(c *Cluster, who Contestant, seed uint64) (Outcome, error) {
+// Run lets a candidate empty the hosts of a cluster.
+func Run(c *Cluster, who Candidate, seed uint64) (Outcome, error) {
 	config := who.config(c)
 	config.Chooser = sim.Seeded(seed)
 	w, err := c.world(config)
@@ -46,7 +46,7 @@ func Run(c *Cluster, who Contestant, seed uint64) (Outcome, error) {
 		w.CheckAtRest()
 	}
 	r := w.Result()
-	o := Outcome{Cluster: c.Name, Contestant: who.Name, BoundSeconds: round(c.Bound().Seconds()),
+	o := Outcome{Cluster: c.Name, Candidate: who.Name, BoundSeconds: round(c.Bound().Seconds()),
 		Migrations: r.Migrations, Downtime: r.Downtime, Violations: r.Violations}
 	for _, e := range r.Evacuations {
 		o.Left += len(e.Left)
@@ -90,7 +90,7 @@ func (c *Cluster) world(config sim.Config) (*sim.World, error) {
 // round rounds to thousandths.
 func round(x float64) float64 { return math.Round(x*1000) / 1000 }
 
-// Medians returns the median ratio of each contestant; one that never ended counts as the
+// Medians returns the median ratio of each candidate; one that never ended counts as the
 // worst, and a median of those is 0.
 func Medians(outcomes []Outcome) map[string]float64 {
 	ratios := map[string][]float64{}
@@ -99,7 +99,7 @@ func Medians(outcomes []Outcome) map[string]float64 {
 		if o.Left > 0 {
 			ratio = math.Inf(1)
 		}
-		ratios[o.Contestant] = append(ratios[o.Contestant], ratio)
+		ratios[o.Candidate] = append(ratios[o.Candidate], ratio)
 	}
 	medians := make(map[string]float64, len(ratios))
 	for name, list := range ratios {

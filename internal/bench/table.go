@@ -10,7 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/sim"
 )
 
-// A Contestant is a policy with a name.
+// A Candidate is a policy with a name.
 type ContestPolicy struct {
 	Name   string
 	Policy convergence.Policy
@@ -46,12 +46,12 @@ type Row struct {
 	// BrownoutSeconds is the mean of all runs.
 	BrownoutSeconds float64          `json:"meanBrownoutSeconds"`
 	MeanSent        hypervisor.Bytes `json:"meanBytes"`
-	// Against is how many times as long it took as the last contestant, over the traces on
+	// Against is how many times as long it took as the last candidate, over the traces on
 	// which both succeeded; 0 is none.
 	Against float64 `json:"timesAsLongAsForecast"`
 }
 
-// RunAll lets every contestant move every guest; the outcomes are those of the contestants,
+// RunAll lets every candidate move every guest; the outcomes are those of the candidates,
 // in the order of the traces.
 func RunAll(traces []Trace, terms Terms) ([][]ContestOutcome, error) {
 	var all [][]ContestOutcome

@@ -87,7 +87,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// everything is all that a store holds, but the signs of life.
+// everything is all that a store holds, but the heartbeats.
 func everything(t testing.TB, s store.Store) []store.Record {
 	t.Helper()
 	c, err := s.Changes(ctx, store.Everything, 0)

@@ -15,7 +15,7 @@ const benchPlansHelp = `Plan the drains of the benchmark set with godwit and wit
 clusters follow from seeds: every machine prints the same. docs/benchmark.md says what is in the set.
 
   SOLVED     of how many clusters the hosts were emptied
-  MOVES      migrations; of the tight clusters, over those that every contestant has solved
+  MOVES      migrations; of the tight clusters, over those that every candidate has solved
   GiB        memory that was moved
   FULLEST    memory in use on the fullest host afterwards
   TIME       in the simulator, with KubeVirt's limits (2 from a host, 5 in the cluster), 10 Gbit/s and
@@ -73,7 +73,7 @@ func plansTable(out io.Writer, rows []bench.PlanRow) error {
 	}
 	for i := range rows {
 		r := &rows[i]
-		name := r.Contestant
+		name := r.Candidate
 		if r.Recorded != "" {
 			name += " (recorded plan)"
 		}

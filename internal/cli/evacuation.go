@@ -60,14 +60,14 @@ func evacuationCommand() *cobra.Command {
 	return c
 }
 
-// run lets every contestant empty every cluster.
+// run lets every candidate empty every cluster.
 func (a *evacuationLab) run(names []string) error {
 	set, err := bench.Find(names...)
 	if err != nil {
 		return err
 	}
 	for i := range set {
-		for _, who := range bench.Contestants() {
+		for _, who := range bench.Candidates() {
 			o, err := bench.Run(&set[i], who, a.Seed)
 			if err != nil {
 				return err
@@ -83,7 +83,7 @@ func (a *evacuationLab) run(names []string) error {
 func (a *evacuationLab) sound() error {
 	for _, o := range a.Outcomes {
 		for _, v := range o.Violations {
-			return fmt.Errorf("cluster %s, %s: %w: %s: %s", o.Cluster, o.Contestant,
+			return fmt.Errorf("cluster %s, %s: %w: %s: %s", o.Cluster, o.Candidate,
 				ErrSweepViolated, v.Invariant, v.Detail)
 		}
 	}
@@ -103,7 +103,7 @@ func (a *evacuationLab) table(out io.Writer) error {
 		return fmt.Sprintf("%.2f", o.Ratio)
 	})
 	fmt.Fprint(t, "median\t\t")
-	for _, who := range bench.Contestants() {
+	for _, who := range bench.Candidates() {
 		fmt.Fprintf(t, "%.2f\t", a.Median[who.Name])
 	}
 	fmt.Fprint(t, "\n\n")
@@ -117,12 +117,12 @@ func (a *evacuationLab) table(out io.Writer) error {
 // rows prints one figure of every outcome, a line for each cluster.
 func (a *evacuationLab) rows(t io.Writer, title string, row, figure func(*bench.Outcome) string) {
 	fmt.Fprintf(t, "%s\t", title)
-	for _, who := range bench.Contestants() {
+	for _, who := range bench.Candidates() {
 		fmt.Fprintf(t, "%s\t", who.Name)
 	}
 	for i := range a.Outcomes {
 		o := &a.Outcomes[i]
-		if i%len(bench.Contestants()) == 0 {
+		if i%len(bench.Candidates()) == 0 {
 			fmt.Fprintf(t, "\n%s\t", row(o))
 		}
 		fmt.Fprintf(t, "%s\t", figure(o))

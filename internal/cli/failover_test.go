@@ -27,12 +27,12 @@ func TestARowOfAPlanMarksRetries(t *testing.T) {
 	}{
 		{whatif.Step{Moves: true, Attempts: 1}, ""},
 		{whatif.Step{Moves: true, Attempts: 2}, "takes 2 attempts"},
-		{whatif.Step{Moves: true, Attempts: 1, Drawn: &whatif.Fate{Runs: 4, Moved: 4}}, ""},
-		{whatif.Step{Moves: true, Attempts: 1, Drawn: &whatif.Fate{Runs: 4, Moved: 4,
+		{whatif.Step{Moves: true, Attempts: 1, Drawn: &whatif.MoveSummary{Runs: 4, Moved: 4}}, ""},
+		{whatif.Step{Moves: true, Attempts: 1, Drawn: &whatif.MoveSummary{Runs: 4, Moved: 4,
 			Retried: 1}}, "retried in 1 of 4 worlds"},
-		{whatif.Step{Moves: true, Attempts: 1, Drawn: &whatif.Fate{Runs: 4, Moved: 3,
+		{whatif.Step{Moves: true, Attempts: 1, Drawn: &whatif.MoveSummary{Runs: 4, Moved: 3,
 			Retried: 2}}, "stays in 1 of 4 worlds; retried in 2 of 4 worlds"},
-		{whatif.Step{Attempts: 50, Note: "will not converge", Drawn: &whatif.Fate{Runs: 4,
+		{whatif.Step{Attempts: 50, Note: "will not converge", Drawn: &whatif.MoveSummary{Runs: 4,
 			Retried: 4}}, "will not converge"}, // of course it is tried again
 	} {
 		var out strings.Builder

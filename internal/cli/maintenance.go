@@ -121,9 +121,9 @@ func maintenanceCommand() *cobra.Command {
 // maintenanceAnswer is what --json prints.
 type maintenanceAnswer struct {
 	plan.MaintenancePlan
-	Keep  int               `json:"keep"`
-	Home  *plan.Return      `json:"home"` // null when it was not asked for
-	Times *whatif.Timetable `json:"times"`
+	Keep  int              `json:"keep"`
+	Home  *plan.Return     `json:"home"` // null when it was not asked for
+	Times *whatif.Schedule `json:"times"`
 	// Restarted and ShutDown are the VMs that cannot be migrated and leave all the same.
 	Calendar  *whatif.Calendar  `json:"calendar"` // null when no windows were given
 	Settings  whatif.Settings   `json:"settings"`
@@ -197,7 +197,7 @@ func (a *maintenanceAnswer) document(strict bool, reboot time.Duration, now time
 	var hosts []hypervisor.HostName
 	for i := range a.Batches {
 		b := plan.DocumentBatch{Hosts: a.Batches[i].Hosts, Waves: plan.Documented(a.Batches[i].Waves, but)}
-		if r := a.Times.Shifts[i].Range; r != nil {
+		if r := a.Times.Batches[i].Range; r != nil {
 			b.NeedsSeconds = math.Ceil(r.Quantile(planned) + reboot.Seconds())
 		}
 		hosts = append(hosts, b.Hosts...)
@@ -224,7 +224,7 @@ func (f *maintenanceFlags) play(ctx context.Context, s *config.Scenario, r *plan
 	stops := whatif.StopsOf(d, s, a.waves(), params.Terms)
 	a.Restarted, a.together = stops.Restarted(), slices.Sorted(maps.Keys(stops.Together))
 	var err error
-	a.Times, err = whatif.PlayTimetable(ctx, s, &a.MaintenancePlan, a.Home, reboot, stops)
+	a.Times, err = whatif.PlaySchedule(ctx, s, &a.MaintenancePlan, a.Home, reboot, stops)
 	return a, err
 }
 

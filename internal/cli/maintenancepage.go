@@ -20,7 +20,7 @@ func (a maintenanceAnswer) print(out io.Writer) error {
 		fmt.Fprintln(t, "\nBATCH\tBEGINS\tEMPTY\tBACK\tMOVES\tFULLEST\tHOSTS")
 	}
 	for i, b := range a.Batches {
-		s := a.Times.Shifts[i]
+		s := a.Times.Batches[i]
 		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d\t%d %%\t%s\n", i+1, when(s.BeginsSeconds),
 			when(s.MovedSeconds), when(s.BackSeconds), plan.Count(b.Waves),
 			b.Fill, words.List(b.Hosts))
@@ -147,8 +147,8 @@ func (a maintenanceAnswer) rest(out io.Writer) {
 				false: "no order was found, and no proof that there is none"}[h.Proven])
 		}
 	}
-	for i := range a.Times.Shifts {
-		obstacles(out, fmt.Sprintf("batch %d", i+1), &a.Times.Shifts[i])
+	for i := range a.Times.Batches {
+		obstacles(out, fmt.Sprintf("batch %d", i+1), &a.Times.Batches[i])
 	}
 	obstacles(out, "return", a.Times.Back)
 	for i := range a.Obstacles {
@@ -160,7 +160,7 @@ func (a maintenanceAnswer) rest(out io.Writer) {
 }
 
 // obstacles prints which VMs do not move in a batch, if there is one, and why.
-func obstacles(out io.Writer, what string, s *whatif.Shift) {
+func obstacles(out io.Writer, what string, s *whatif.Batch) {
 	if s == nil {
 		return
 	}

@@ -77,7 +77,7 @@ func (d *desk) empty(ctx context.Context, host hostName, atMost time.Duration) e
 	last, said, began := "", "", d.Now()
 	var place refused
 	return d.each(ctx, func(c *client.Cluster) (bool, error) {
-		left := client.Leaving(c, host, d.settings.Controller.Evacuation, d.Now())
+		left := client.ListRemaining(c, host, d.settings.Controller.Evacuation, d.Now())
 		if err := d.places(ctx, left, &place); err != nil {
 			return false, err
 		}
@@ -117,7 +117,7 @@ type refused struct {
 const askAgain = 10 * time.Second
 
 // places has a controller that writes nothing tell why no host takes the first of the VMs that wait for one.
-func (d *desk) places(ctx context.Context, l *client.Left, p *refused) error {
+func (d *desk) places(ctx context.Context, l *client.RemainingVMs, p *refused) error {
 	if len(l.Placeless) == 0 || len(l.Moving) > 0 {
 		return nil
 	}

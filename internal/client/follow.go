@@ -45,37 +45,37 @@ func (m *MoveReport) Table(out io.Writer) error {
 	return nil
 }
 
-// A Left lists the VMs that remain on a draining host.
-type Left struct {
+// RemainingVMs lists the VMs that remain on a draining host.
+type RemainingVMs struct {
 	Host    hypervisor.HostName `json:"host"`
 	Moving  []hypervisor.VMID   `json:"moving"`
 	Waiting []hypervisor.VMID   `json:"waiting"`
-	Stay    []Stay              `json:"stay"`
+	Stay    []BlockedVM         `json:"stay"`
 	EmptyAt *time.Time          `json:"emptyAt,omitempty"` // predicted
 	// Failed are VMs that wait after a failed migration, and its reason.
-	Failed []Stay `json:"failed,omitempty"`
+	Failed []BlockedVM `json:"failed,omitempty"`
 	// Down are VMs that wait because they do not run, and why: only one that has started can migrate.
-	Down []Stay `json:"down,omitempty"`
+	Down []BlockedVM `json:"down,omitempty"`
 	// Placeless are VMs that wait because no host takes them, or no slot is free, for longer than that usually takes.
-	Placeless []Stay `json:"placeless,omitempty"`
+	Placeless []BlockedVM `json:"placeless,omitempty"`
 	// Done: no further VM will leave.
 	Done bool `json:"done"`
 
 	now time.Time
 }
 
-// A Stay is a VM that does not leave, and why.
-type Stay struct {
+// A BlockedVM is a VM that does not leave, and why.
+type BlockedVM struct {
 	VM  hypervisor.VMID `json:"vm"`
 	Why string          `json:"why"`
 }
 
-// Leaving lists the VMs that remain on a host. The cluster's strategy and terms are the defaults
+// ListRemaining lists the VMs that remain on a host. The cluster's strategy and terms are the defaults
 // of VMs and drains.
-func Leaving(c *Cluster, host hypervisor.HostName, cluster evacuation.Params,
-	now time.Time) *Left {
-	l := &Left{Host: host, Moving: []hypervisor.VMID{}, Waiting: []hypervisor.VMID{},
-		Stay: []Stay{}, EmptyAt: moment(c.Emptying(host, now)), now: now}
+func ListRemaining(c *Cluster, host hypervisor.HostName, cluster evacuation.Params,
+	now time.Time) *RemainingVMs {
+	l := &RemainingVMs{Host: host, Moving: []hypervisor.VMID{}, Waiting: []hypervisor.VMID{},
+		Stay: []BlockedVM{}, EmptyAt: moment(c.Emptying(host, now)), now: now}
 	waits := placeless(c.migrations(), now)
 	for _, v := range c.On(host) {
 		switch why := stays(v, cluster.Strategy); {
@@ -84,20 +84,20 @@ func Leaving(c *Cluster, host hypervisor.HostName, cluster evacuation.Params,
 		case v.Off() && v.Ended && !v.Startable():
 		case v.Evicted != nil && !v.Stopped:
 			l.Moving = append(l.Moving, v.VM.ID)
-		case why != "" && fate(c.Host(host), v, cluster) != evacuation.Keep:
+		case why != "" && unmovable(c.Host(host), v, cluster) != evacuation.Keep:
 			l.Waiting = append(l.Waiting, v.VM.ID)
 		case why != "":
-			l.Stay = append(l.Stay, Stay{v.VM.ID, why})
+			l.Stay = append(l.Stay, BlockedVM{v.VM.ID, why})
 		default:
 			l.Waiting = append(l.Waiting, v.VM.ID)
 			if why := failure(c, v.VM.ID); why != "" {
-				l.Failed = append(l.Failed, Stay{v.VM.ID, why})
+				l.Failed = append(l.Failed, BlockedVM{v.VM.ID, why})
 			}
 			if why := down(v); why != "" {
-				l.Down = append(l.Down, Stay{v.VM.ID, why})
+				l.Down = append(l.Down, BlockedVM{v.VM.ID, why})
 			}
 			if waits[v.VM.ID] {
-				l.Placeless = append(l.Placeless, Stay{v.VM.ID, waitsForPlace(v.VM.ID)})
+				l.Placeless = append(l.Placeless, BlockedVM{v.VM.ID, waitsForPlace(v.VM.ID)})
 			}
 		}
 	}
@@ -105,13 +105,13 @@ func Leaving(c *Cluster, host hypervisor.HostName, cluster evacuation.Params,
 	return l
 }
 
-// fate returns what a drain does with a VM that it cannot migrate.
-func fate(h *store.Host, v *store.VM, cluster evacuation.Params) evacuation.Unmovable {
+// unmovable returns what a drain does with a VM that it cannot migrate.
+func unmovable(h *store.Host, v *store.VM, cluster evacuation.Params) evacuation.Unmovable {
 	if h == nil {
 		return evacuation.Keep
 	}
 	can, _ := v.CanMigrate()
-	return cluster.Fate(h.Drain, v.Strategy, can)
+	return cluster.Unmovable(h.Drain, v.Strategy, can)
 }
 
 // down returns why a VM that is to run does not run; "" if it does.
@@ -153,7 +153,7 @@ func stays(v *store.VM, cluster evacuation.Strategy) string {
 }
 
 // Line summarizes the remaining VMs in one line.
-func (l *Left) Line() string {
+func (l *RemainingVMs) Line() string {
 	text := fmt.Sprintf("%s  %d moving, %d waiting, %d stay, empty in %s", Plain(string(l.Host)),
 		len(l.Moving), len(l.Waiting), len(l.Stay), until(l.EmptyAt, l.now))
 	if len(l.Failed) > 0 {
@@ -173,7 +173,7 @@ func (l *Left) Line() string {
 }
 
 // Unfinished prints what a drain still waits for.
-func (l *Left) Unfinished(out io.Writer) error {
+func (l *RemainingVMs) Unfinished(out io.Writer) error {
 	if len(l.Moving) > 0 {
 		fmt.Fprintf(out, "%d VMs are leaving %s\n", len(l.Moving), Plain(string(l.Host)))
 	}
@@ -189,7 +189,7 @@ func (l *Left) Unfinished(out io.Writer) error {
 }
 
 // Table prints the result of a drain.
-func (l *Left) Table(out io.Writer) error {
+func (l *RemainingVMs) Table(out io.Writer) error {
 	if l.Done && len(l.Stay) == 0 {
 		_, err := fmt.Fprintf(out, "%s is empty\n", Plain(string(l.Host)))
 		return err

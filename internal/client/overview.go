@@ -39,7 +39,7 @@ type Overview struct {
 
 // A shownDrain is a host that is to be empty.
 type shownDrain struct {
-	Left
+	RemainingVMs
 	// Gone lists the VMs that have been migrated away.
 	Gone []hypervisor.VMID
 	// Moved and Total are memory and disks of the VMs that leave: what has left, and all.
@@ -180,7 +180,7 @@ func move(c *Cluster, r MoveReport, now time.Time) shownMove {
 // drain returns the state of a draining host.
 func drain(c *Cluster, host hypervisor.HostName, defaults evacuation.Params, grown []float64,
 	now time.Time) shownDrain {
-	d := shownDrain{Left: *Leaving(c, host, defaults, now)}
+	d := shownDrain{RemainingVMs: *ListRemaining(c, host, defaults, now)}
 	for _, id := range gone(c, host) {
 		d.Gone = append(d.Gone, id)
 		if v := c.VM(id); v != nil {

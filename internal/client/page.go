@@ -305,5 +305,5 @@ var pageFunctions = template.FuncMap{
 		}
 		return Plain(string(h))
 	},
-	"stays": func(d shownDrain) []Stay { return slices.Concat(d.Stay, d.Failed) },
+	"stays": func(d shownDrain) []BlockedVM { return slices.Concat(d.Stay, d.Failed) },
 }

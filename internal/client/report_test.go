@@ -187,7 +187,7 @@ func TestStatesOfVMs(t *testing.T) {
 func TestLeavingNamesWhatDoesNotRun(t *testing.T) {
 	_, c := cluster(t, host("n1", nil), vm("default/a", func(v *store.VM) { v.Boots = 3 }),
 		vm("default/b", func(v *store.VM) { v.Boots = 0 }), vm("default/c", func(v *store.VM) { v.Trouble = "its disk is missing" }))
-	l := client.Leaving(c, "n1", evacuation.Params{Strategy: evacuation.LiveMigrate}, now)
+	l := client.ListRemaining(c, "n1", evacuation.Params{Strategy: evacuation.LiveMigrate}, now)
 	if want := "; 2 do not run: default/b: it has not started yet"; l.Done ||
 		!strings.HasSuffix(l.Line(), want) {
 		t.Errorf("%q, want it to end with %q", l.Line(), want)
@@ -214,7 +214,7 @@ func TestAMigrationThatFindsNoPlace(t *testing.T) {
 		if s.VMs[0].Why != why || s.Moves[0].Why != why {
 			t.Errorf("after %v the VM: %q, its migration: %q, want %q", age, s.VMs[0].Why, s.Moves[0].Why, why)
 		}
-		l := client.Leaving(c, "n1", evacuation.Params{Strategy: evacuation.LiveMigrate}, now)
+		l := client.ListRemaining(c, "n1", evacuation.Params{Strategy: evacuation.LiveMigrate}, now)
 		if has := strings.HasSuffix(l.Line(), "; 1 without a place: default/a: "+want); has != (why != "") {
 			t.Errorf("after %v: %q", age, l.Line())
 		}
@@ -231,7 +231,7 @@ func TestLeaving(t *testing.T) {
 		vm("default/b", func(v *store.VM) { v.Boots = 1 }), under(), &store.Migration{Spec: migration.Spec{ID: "b#1",
 			VM: "default/b"}, State: migration.State{Phase: migration.Failed,
 			Because: "target-down"}})...)
-	l := client.Leaving(c, "n1", evacuation.Params{Strategy: evacuation.LiveMigrate}, now)
+	l := client.ListRemaining(c, "n1", evacuation.Params{Strategy: evacuation.LiveMigrate}, now)
 	if l.Done || len(l.Moving) != 1 || len(l.Waiting) != 1 || len(l.Stay) != 3 {
 		t.Errorf("%+v", l)
 	}
@@ -241,11 +241,11 @@ func TestLeaving(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	_, c = cluster(t, append(base, vm("default/b", nil))...)
-	if l = client.Leaving(c, "n1", evacuation.Params{Strategy: evacuation.LiveMigrate}, now); l.Done {
+	if l = client.ListRemaining(c, "n1", evacuation.Params{Strategy: evacuation.LiveMigrate}, now); l.Done {
 		t.Errorf("one waits, and it is done: %+v", l)
 	}
 	_, c = cluster(t, base...)
-	l = client.Leaving(c, "n1", evacuation.Params{Strategy: evacuation.LiveMigrate}, now)
+	l = client.ListRemaining(c, "n1", evacuation.Params{Strategy: evacuation.LiveMigrate}, now)
 	var out bytes.Buffer
 	if err := l.Table(&out); err != nil || !l.Done {
 		t.Fatalf("%+v, %v", l, err)
@@ -256,24 +256,24 @@ func TestLeaving(t *testing.T) {
 	}
 	stuck := func(v *store.VM) { v.Strategy, v.Migratable = evacuation.LiveMigrateIfPossible, false }
 	_, c = cluster(t, host("n1", nil), vm("default/b", stuck))
-	l = client.Leaving(c, "n1", evacuation.Params{}, now)
+	l = client.ListRemaining(c, "n1", evacuation.Params{}, now)
 	if len(l.Waiting) != 1 || l.Done {
 		t.Errorf("one that is to be restarted elsewhere does not wait: %+v", l)
 	}
 	_, c = cluster(t, host("n1", func(h *store.Host) { h.Drain.OnUnmovable = evacuation.Keep }),
 		vm("default/b", stuck))
-	if l = client.Leaving(c, "n1", evacuation.Params{}, now); len(l.Stay) != 1 || !l.Done {
+	if l = client.ListRemaining(c, "n1", evacuation.Params{}, now); len(l.Stay) != 1 || !l.Done {
 		t.Errorf("one that is kept does not stay: %+v", l)
 	}
 	_, c = cluster(t, host("n1", nil), vm("default/b", func(v *store.VM) {
 		stuck(v)
 		v.Evicted, v.Ended = &store.Eviction{}, true
 	}))
-	if l = client.Leaving(c, "n1", evacuation.Params{}, now); len(l.Stay) > 0 || !l.Done {
+	if l = client.ListRemaining(c, "n1", evacuation.Params{}, now); len(l.Stay) > 0 || !l.Done {
 		t.Errorf("one that was shut down is still there: %+v", l)
 	}
 	_, c = cluster(t, host("n1", nil), vm("default/b", nil))
-	if l := client.Leaving(c, "n1", evacuation.Params{Strategy: evacuation.None}, now); !l.Done || len(l.Stay) != 1 {
+	if l := client.ListRemaining(c, "n1", evacuation.Params{Strategy: evacuation.None}, now); !l.Done || len(l.Stay) != 1 {
 		t.Errorf("the cluster's strategy moves no VM: %+v", l)
 	}
 }
@@ -435,7 +435,7 @@ func TestAlarms(t *testing.T) {
 func TestAHostThatLivesAlthoughItWasSaidToBeOff(t *testing.T) {
 	h := &store.Host{Host: hypervisor.Host{Name: "n1"}, ConfirmedDownBy: "eve", NotReady: true, Fenced: true,
 		Fencing: &store.Fencing{By: store.OperatorBy + "eve"}}
-	const wrong, lives = "it gives signs of life", "sends heartbeats although operator eve reports it as off"
+	const wrong, lives = "it sends heartbeats", "sends heartbeats although operator eve reports it as off"
 	const ended = ": no VM runs there that should not, and none is started until the machine reboots"
 	stray := []store.Stray{{VM: "default/web", Why: "its record says that it is on n2"}}
 	for _, row := range []struct {

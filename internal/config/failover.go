@@ -58,7 +58,7 @@ func (r *reader) failover(s *Scenario) {
 		return
 	}
 	c := &sim.FailoverConfig{}
-	spec.apply(r, &c.Warden)
+	spec.apply(r, &c.Controller)
 	spans(r, []span{{"failover.fencingTakes", spec.FencingTakes, &c.CutTakes},
 		{"failover.returnAfter", spec.ReturnAfter, &c.ReturnAfter}})
 	bare := map[hypervisor.HostName]bool{}
@@ -79,7 +79,7 @@ func (r *reader) failover(s *Scenario) {
 	if len(bare) > 0 {
 		c.Devices = func(h hypervisor.HostName) bool { return !bare[h] }
 	}
-	c.Warden.Placement, c.Warden.Evacuation = s.Controller.Placement, s.Controller.Evacuation
+	c.Controller.Placement, c.Controller.Evacuation = s.Controller.Placement, s.Controller.Evacuation
 	s.Failover = c
 }
 

@@ -26,7 +26,7 @@ func TestAnAgentStartsNothingBeforeAControllerAdmitsIt(t *testing.T) {
 	a := daemon.Agent{Host: "n1", Hypervisor: h, Bell: h.bell, Store: records,
 		Identity: store.Identity{ID: "one"}}
 	start(t, &a.Dependencies, func(ctx context.Context) error { return a.Run(ctx) })
-	until(t, "signs of life", func() bool {
+	until(t, "heartbeats", func() bool {
 		r, _ := records.Get(t.Context(), (&store.Lease{Owner: store.HostLease("n1")}).Key())
 		l, is := r.(*store.Lease)
 		return is && l.Beats > 5

@@ -28,7 +28,7 @@ type Dependencies struct {
 	Build string
 	// Listen is where health and metrics are served: see Listen. Default: nowhere.
 	Listen string
-	// Every is how often a sign of life is given. Default: lease's.
+	// Every is how often a heartbeat is sent. Default: lease's.
 	Every time.Duration
 	// Boot says which start of the machine this is. Default: what the kernel says.
 	Boot string

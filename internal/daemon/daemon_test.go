@@ -24,7 +24,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// beat is how often daemons give a sign of life here.
+// beat is how often daemons give a heartbeat here.
 const beat = 100 * time.Millisecond
 
 func open(t *testing.T) *boltstore.Store {

@@ -9,7 +9,7 @@ import (
 )
 
 // hints tells when something has changed in the feeds that the participants of a loop
-// follow, but for signs of life: there is one every few moments, and an observer of them
+// follow, but for heartbeats: there is one every few moments, and an observer of them
 // looks by the clock.
 type hints struct {
 	mu        sync.Mutex

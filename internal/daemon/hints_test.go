@@ -15,7 +15,7 @@ import (
 const soon = reread / 4
 
 // TestHints: no reader is told before it has read; then of every change that they have not
-// read, and not of signs of life; two that follow are told of what either has not read.
+// read, and not of heartbeats; two that follow are told of what either has not read.
 func TestHints(t *testing.T) {
 	records, err := boltstore.Open(filepath.Join(t.TempDir(), "d", "c.db"))
 	if err != nil {
@@ -53,7 +53,7 @@ func TestHints(t *testing.T) {
 	}
 	put(&store.Lease{Owner: "host/n1"})
 	if told(soon) {
-		t.Error("they are told of a sign of life")
+		t.Error("they are told of a heartbeat")
 	}
 	put(&store.Host{Host: hypervisor.Host{Name: "n2"}})
 	if !told(time.Minute) {

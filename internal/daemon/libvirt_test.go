@@ -42,7 +42,7 @@ type cluster struct {
 	dir     string
 	program string
 	store   string
-	pulse   *guest.Pulse // of the VM web
+	pulse   *guest.HeartbeatListener // of the VM web
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -139,15 +139,15 @@ func (c *cluster) add(host hypervisor.HostName) {
 // back, was never heard from two QEMUs by turns, and goes on, on one host.
 func (c *cluster) once(on string) {
 	c.t.Helper()
-	before := c.pulse.Rhythm().Beats
+	before := c.pulse.Log().Beats
 	testutil.EventuallyWithin(c.t, eventually, "the guest beats on "+on, func() error {
-		r := c.pulse.Rhythm()
+		r := c.pulse.Log()
 		if r.Beats < before+10 || libvirttest.HostOf(r.From) != on {
 			return fmt.Errorf("%d heartbeats more, the last from %s", r.Beats-before, r.From)
 		}
 		return nil
 	})
-	r := c.pulse.Rhythm()
+	r := c.pulse.Log()
 	if err := errors.Join(r.Check(), r.Twice()); err != nil || r.Boots != 1 {
 		c.t.Errorf("the guest has booted %d times: %v", r.Boots, err)
 	}

@@ -77,7 +77,7 @@ func (s *Dependencies) wait(ctx context.Context, gate *Gate,
 	return err
 }
 
-// beats is how often a witness looks unless it is told otherwise, as lease's signs of life.
+// beats is how often a witness looks unless it is told otherwise, as lease's heartbeats.
 const beats = 5 * time.Second
 
 // A witness waits for a store that may be used.

@@ -26,7 +26,7 @@ type Supervisor struct {
 // The variables by which systemd tells how to reach it.
 const (
 	socketVariable   = "NOTIFY_SOCKET" // The socket of systemd, which is told when a daemon is ready.
-	intervalVariable = "WATCHDOG_USEC" // How often systemd wants a sign of life, in microseconds.
+	intervalVariable = "WATCHDOG_USEC" // How often systemd wants a heartbeat, in microseconds.
 	processVariable  = "WATCHDOG_PID"  // The process that systemd wants it from.
 )
 

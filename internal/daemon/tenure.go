@@ -26,7 +26,7 @@ type tenure struct {
 	last   atomic.Pointer[sign]
 }
 
-// sign is when a sign of life was stored: by the clock, which may be set, and by the uptime, which
+// sign is when a heartbeat was stored: by the clock, which may be set, and by the uptime, which
 // may miss that the machine was suspended.
 type sign struct {
 	at time.Time
@@ -44,7 +44,7 @@ func (t *tenure) lapsed(now time.Time, up time.Duration) bool {
 	return last != nil && max(now.Round(0).Sub(last.at), up-last.up) > t.most
 }
 
-// Reconcile gives a sign of life when one is due. The error is errLapsed when that is the first one
+// Reconcile sends a heartbeat when one is due. The error is errLapsed when that is the first one
 // after too long.
 func (t *tenure) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
 	up, before := t.uptime(), t.claim.Last()

@@ -12,7 +12,7 @@ import (
 // keys lays out the keys below a prefix, which does not end in a slash.
 type keys string
 
-// signs reports whether a kind is in the feed of signs of life.
+// signs reports whether a kind is in the feed of heartbeats.
 func signs(k store.Kind) bool { return k == store.LeaseKind || k == store.LeaderKind }
 
 // record is where a record is.

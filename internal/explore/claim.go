@@ -192,7 +192,7 @@ func (w *World) believed(p int) bool {
 func (w *World) refuted(p int) {
 	w.change(p, func(h *store.Host) {
 		fencing := *h.Fencing
-		fencing.Error = "the same start of the machine gives signs of life"
+		fencing.Error = "the same start of the machine sends heartbeats"
 		h.Fencing, h.Told = &fencing, ""
 	})
 	for v := range w.Scene.VMs {

@@ -35,7 +35,7 @@ var rules = Rules{
 		"controller.Controller.store", "controller.Controller.recorder",
 		"controller.Controller.seen", "controller.Controller.unread", "controller.Controller.own",
 		"controller.Controller.asked", "controller.Controller.guests",
-		"controller.Controller.sight",
+		"controller.Controller.observed",
 		"controller.Controller.answer", "controller.Controller.options",
 		"controller.Controller.next", "controller.Controller.nextVM", "agent.Agent.draft",
 		"controller.traffic.sharer", "controller.traffic.network",

@@ -41,22 +41,22 @@ func Stopped(ctx context.Context, stop, look, resume func() error) error {
 
 // Alive returns the process that the guest beats in: not the one where it did half a heartbeat ago, but
 // where it goes on to. "" is that it stands. The error is what is wrong with its heartbeats.
-func (p *Pulse) Alive() (process string, err error) {
-	before := p.Rhythm()
+func (p *HeartbeatListener) Alive() (process string, err error) {
+	before := p.Log()
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
-	err = p.Wait(ctx, func(r Rhythm) bool { return r.Beats >= before.Beats+3 })
+	err = p.Wait(ctx, func(r HeartbeatLog) bool { return r.Beats >= before.Beats+3 })
 	if err != nil {
 		return "", nil // it stands
 	}
-	r := p.Rhythm()
+	r := p.Log()
 	return r.From, r.Check()
 }
 
 // Up waits until the guest has come up, and answers what is wrong with its heartbeats.
-func (p *Pulse) Up(ctx context.Context) error {
-	if err := p.Wait(ctx, func(r Rhythm) bool { return r.Ready && r.Beats > 3 }); err != nil {
+func (p *HeartbeatListener) Up(ctx context.Context) error {
+	if err := p.Wait(ctx, func(r HeartbeatLog) bool { return r.Ready && r.Beats > 3 }); err != nil {
 		return fmt.Errorf("the guest does not come up: %w", err)
 	}
-	return p.Rhythm().Check()
+	return p.Log().Check()
 }

@@ -14,7 +14,7 @@ import (
 // TestASocketThatEndedIsNotClosedTwice matters because its number may by then be
 // another file's.
 func TestASocketThatEndedIsNotClosedTwice(t *testing.T) {
-	p, err := NewPulse()
+	p, err := NewHeartbeatListener()
 	if err != nil {
 		t.Fatal(err)
 	}

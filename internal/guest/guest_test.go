@@ -30,14 +30,14 @@ func TestTheGuestBootsAndBeats(t *testing.T) {
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			forEachAccelerator(t, func(t *testing.T, a accelerator) {
-				pulse := newPulse(t)
+				listener := newListener(t)
 				m := start(t, setup{accelerator: a, machine: r.machine, fromDisk: r.fromDisk},
-					pulse, "source")
+					listener, "source")
 				begin := time.Now()
 				m.do("cont", nil)
-				await(t, pulse, func(r guest.Rhythm) bool { return r.Ready })
+				await(t, listener, func(r guest.HeartbeatLog) bool { return r.Ready })
 				t.Logf("ready %s after cont", milliseconds(time.Since(begin)))
-				got := await(t, pulse, beats(200))
+				got := await(t, listener, beats(200))
 				if err := got.Check(); err != nil || got.Boots != 1 {
 					t.Errorf("%d boots: %v", got.Boots, err)
 				}
@@ -63,10 +63,10 @@ func TestMemoryIsVerifiedAndAnyDamageIsFound(t *testing.T) {
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			forEachAccelerator(t, func(t *testing.T, a accelerator) {
-				pulse := newPulse(t)
-				m := start(t, setup{accelerator: a, params: r.params}, pulse, "source")
+				listener := newListener(t)
+				m := start(t, setup{accelerator: a, params: r.params}, listener, "source")
 				m.do("cont", nil)
-				await(t, pulse, beats(100))
+				await(t, listener, beats(100))
 				dump := m.dump()
 				if err := r.params.Verify(dump, memory); err != nil {
 					t.Fatal(err)
@@ -94,12 +94,12 @@ func TestTheRateIsAsAsked(t *testing.T) {
 	for _, rate := range []int64{1 << 20, 50 << 20, 1000 << 20} {
 		t.Run(fmt.Sprintf("%d MiB each second", rate>>20), func(t *testing.T) {
 			forEachAccelerator(t, func(t *testing.T, a accelerator) {
-				pulse := newPulse(t)
+				listener := newListener(t)
 				m := start(t, setup{accelerator: a, params: guest.Params{
-					WorkingSet: 8 << 20, Rate: rate}}, pulse, "source")
+					WorkingSet: 8 << 20, Rate: rate}}, listener, "source")
 				began := time.Now()
 				m.do("cont", nil)
-				await(t, pulse, beats(1000))
+				await(t, listener, beats(1000))
 				state, err := guest.ReadState(m.dump())
 				if err != nil {
 					t.Fatal(err)
@@ -109,7 +109,7 @@ func TestTheRateIsAsAsked(t *testing.T) {
 				ofBeats := written / (float64(state.Beats) / 1000) / float64(rate)
 				t.Logf("%.3f of the rate by the clock, %.3f by %d heartbeats, %d kHz, largest gap %s",
 					ofTime, ofBeats, state.Beats, state.KHz,
-					milliseconds(pulse.Rhythm().Gap.Length))
+					milliseconds(listener.Log().Gap.Length))
 				if ofTime > 1.1 || ofBeats < 0.4 {
 					t.Errorf("%.3f and %.3f of the rate that was asked for", ofTime, ofBeats)
 				}
@@ -121,13 +121,13 @@ func TestTheRateIsAsAsked(t *testing.T) {
 func TestTheGuestSurvivesAReset(t *testing.T) {
 	forEachAccelerator(t, func(t *testing.T, a accelerator) {
 		params := guest.Params{Rate: 50 << 20}
-		pulse := newPulse(t)
-		m := start(t, setup{accelerator: a, params: params}, pulse, "source")
+		listener := newListener(t)
+		m := start(t, setup{accelerator: a, params: params}, listener, "source")
 		m.do("cont", nil)
-		await(t, pulse, beats(100))
+		await(t, listener, beats(100))
 		m.do("system_reset", nil)
-		before := await(t, pulse, func(r guest.Rhythm) bool { return r.Boots == 2 && r.Ready })
-		got := await(t, pulse, beats(before.Beats+100))
+		before := await(t, listener, func(r guest.HeartbeatLog) bool { return r.Boots == 2 && r.Ready })
+		got := await(t, listener, beats(before.Beats+100))
 		if err := got.Check(); err != nil {
 			t.Error(err)
 		}
@@ -141,16 +141,16 @@ func TestThePowerButtonShutsTheGuestDown(t *testing.T) {
 	for _, kind := range []string{"pc", "q35"} {
 		t.Run(kind, func(t *testing.T) {
 			forEachAccelerator(t, func(t *testing.T, a accelerator) {
-				pulse := newPulse(t)
-				m := start(t, setup{accelerator: a, machine: kind}, pulse, "source")
+				listener := newListener(t)
+				m := start(t, setup{accelerator: a, machine: kind}, listener, "source")
 				m.do("cont", nil)
-				await(t, pulse, beats(10))
+				await(t, listener, beats(10))
 				m.do("system_powerdown", nil)
 				if reason := m.event("SHUTDOWN")["reason"]; reason != "guest-shutdown" {
 					t.Errorf("the reason of the shutdown is %v", reason)
 				}
 				m.exited()
-				off := await(t, pulse, func(r guest.Rhythm) bool { return r.Off })
+				off := await(t, listener, func(r guest.HeartbeatLog) bool { return r.Off })
 				if err := off.Check(); err != nil {
 					t.Error(err)
 				}
@@ -161,13 +161,13 @@ func TestThePowerButtonShutsTheGuestDown(t *testing.T) {
 
 func TestAStubbornGuestIgnoresThePowerButton(t *testing.T) {
 	forEachAccelerator(t, func(t *testing.T, a accelerator) {
-		pulse := newPulse(t)
-		m := start(t, setup{accelerator: a, params: guest.Params{Stubborn: true}}, pulse, "source")
+		listener := newListener(t)
+		m := start(t, setup{accelerator: a, params: guest.Params{Stubborn: true}}, listener, "source")
 		m.do("cont", nil)
-		before := await(t, pulse, beats(10))
+		before := await(t, listener, beats(10))
 		m.do("system_powerdown", nil)
 		m.event("POWERDOWN")
-		if got := await(t, pulse, beats(before.Beats+300)); got.Off || got.Check() != nil {
+		if got := await(t, listener, beats(before.Beats+300)); got.Off || got.Check() != nil {
 			t.Errorf("off: %v, %v", got.Off, got.Check())
 		}
 	})
@@ -175,8 +175,8 @@ func TestAStubbornGuestIgnoresThePowerButton(t *testing.T) {
 
 func TestAMigratedGuestBeatsOnWithoutAHole(t *testing.T) {
 	forEachAccelerator(t, func(t *testing.T, a accelerator) {
-		pulse, source, target, params := migrate(t, a)
-		got := await(t, pulse, beats(pulse.Rhythm().Beats+200))
+		listener, source, target, params := migrate(t, a)
+		got := await(t, listener, beats(listener.Log().Beats+200))
 		if err := got.Check(); err != nil {
 			t.Error(err)
 		}
@@ -195,10 +195,10 @@ func TestAMigratedGuestBeatsOnWithoutAHole(t *testing.T) {
 
 func TestAGuestThatRunsTwiceIsNoticed(t *testing.T) {
 	forEachAccelerator(t, func(t *testing.T, a accelerator) {
-		pulse, source, _, _ := migrate(t, a)
-		await(t, pulse, beats(pulse.Rhythm().Beats+50))
+		listener, source, _, _ := migrate(t, a)
+		await(t, listener, beats(listener.Log().Beats+50))
 		source.do("cont", nil) // what must never happen
-		got := await(t, pulse, func(r guest.Rhythm) bool { return r.Returns > 0 && r.Repeats > 0 })
+		got := await(t, listener, func(r guest.HeartbeatLog) bool { return r.Returns > 0 && r.Repeats > 0 })
 		if got.Check() == nil {
 			t.Error("a guest that ran twice is in order")
 		}
@@ -206,21 +206,21 @@ func TestAGuestThatRunsTwiceIsNoticed(t *testing.T) {
 }
 
 // migrate moves a guest and returns when it beats at the target.
-func migrate(t *testing.T, a accelerator) (*guest.Pulse, *machine, *machine, guest.Params) {
+func migrate(t *testing.T, a accelerator) (*guest.HeartbeatListener, *machine, *machine, guest.Params) {
 	t.Helper()
 	params := guest.Params{Fill: 8 << 20, WorkingSet: 2 << 20, Rate: 20 << 20, Random: true,
 		Lossy: a.name == "tcg" && forgetsWrites(t)}
-	pulse := newPulse(t)
-	source := start(t, setup{accelerator: a, params: params}, pulse, "source")
+	listener := newListener(t)
+	source := start(t, setup{accelerator: a, params: params}, listener, "source")
 	uri := "unix:" + filepath.Join(source.dir, "migration")
-	target := start(t, setup{accelerator: a, params: params, incoming: uri}, pulse, "target")
+	target := start(t, setup{accelerator: a, params: params, incoming: uri}, listener, "target")
 	target.do("cont", nil) // it runs as soon as it is complete
 	source.do("cont", nil)
-	await(t, pulse, beats(200))
-	pulse.Mark()
+	await(t, listener, beats(200))
+	listener.Mark()
 	source.do("migrate", map[string]any{"uri": uri})
-	await(t, pulse, func(r guest.Rhythm) bool { return r.From == "target" })
-	return pulse, source, target, params
+	await(t, listener, func(r guest.HeartbeatLog) bool { return r.From == "target" })
+	return listener, source, target, params
 }
 
 // forgetsWrites reports whether the installed QEMU's TCG forgets a write of a guest that moves now and

@@ -98,8 +98,8 @@ func arguments(s setup, dir, image string) []string {
 	args := append(boot, "-machine", kind, "-accel", s.name, "-cpu", s.cpu,
 		"-m", strconv.Itoa(memory>>20), "-nodefaults", "-display", "none",
 		"-qmp", "unix:"+filepath.Join(dir, "qmp")+",server=on,wait=off",
-		"-chardev", "socket,id=pulse,server=on,wait=off,path="+filepath.Join(dir, "pulse"),
-		"-device", "isa-debugcon,iobase=0xe9,chardev=pulse", "-S")
+		"-chardev", "socket,id=listener,server=on,wait=off,path="+filepath.Join(dir, "listener"),
+		"-device", "isa-debugcon,iobase=0xe9,chardev=listener", "-S")
 	if s.incoming != "" {
 		args = append(args, "-incoming", s.incoming)
 	}
@@ -110,8 +110,8 @@ func arguments(s setup, dir, image string) []string {
 }
 
 // start runs QEMU, stopped at the guest's first instruction, and connects the
-// pulse to it.
-func start(t *testing.T, s setup, pulse *guest.Pulse, process string) *machine {
+// listener to it.
+func start(t *testing.T, s setup, listener *guest.HeartbeatListener, process string) *machine {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "guest") // a socket's path must be short
 	if err != nil {
@@ -140,7 +140,7 @@ func start(t *testing.T, s setup, pulse *guest.Pulse, process string) *machine {
 		for range m.done { // until it is closed
 		}
 	})
-	if err := pulse.Connect(ctx, process, filepath.Join(dir, "pulse")); err != nil {
+	if err := listener.Connect(ctx, process, filepath.Join(dir, "listener")); err != nil {
 		t.Fatal(err)
 	}
 	m.dial(ctx)
@@ -273,9 +273,9 @@ func (m *machine) exited() {
 	}
 }
 
-func newPulse(t *testing.T) *guest.Pulse {
+func newListener(t *testing.T) *guest.HeartbeatListener {
 	t.Helper()
-	p, err := guest.NewPulse()
+	p, err := guest.NewHeartbeatListener()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,16 +283,16 @@ func newPulse(t *testing.T) *guest.Pulse {
 	return p
 }
 
-func await(t *testing.T, p *guest.Pulse, until func(guest.Rhythm) bool) guest.Rhythm {
+func await(t *testing.T, p *guest.HeartbeatListener, until func(guest.HeartbeatLog) bool) guest.HeartbeatLog {
 	t.Helper()
 	if err := p.Wait(withPatience(t), until); err != nil {
 		t.Fatal(err)
 	}
-	return p.Rhythm()
+	return p.Log()
 }
 
-func beats(n int64) func(guest.Rhythm) bool {
-	return func(r guest.Rhythm) bool { return r.Beats >= n }
+func beats(n int64) func(guest.HeartbeatLog) bool {
+	return func(r guest.HeartbeatLog) bool { return r.Beats >= n }
 }
 
 // damaged is memory with one byte changed.

@@ -35,7 +35,7 @@
 // This part runs programs in Linux namespaces of their own, and ends them with
 // the test that asked for them. It knows nothing of libvirt.
 //
-// A [Station] has a first process, which is a copy of the test's own program. It
+// A [Sandbox] has a first process, which is a copy of the test's own program. It
 // takes requests from a pipe that only the test's process holds: when that ends, in
 // whatever way, the pipe does, the first process does, and with it all that is in its
 // PID namespace. The first process reaps orphans at once; libvirt waits for a

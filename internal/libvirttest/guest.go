@@ -57,7 +57,7 @@ func PulsePath(domain string) string { return filepath.Join(pulseDir, domain) }
 const lookPause = 3 * time.Millisecond
 
 // Listen hears a domain's heartbeats at [PulsePath]; see [Lab.ListenAt].
-func (l *Lab) Listen(t testing.TB, domain string) *guest.Pulse {
+func (l *Lab) Listen(t testing.TB, domain string) *guest.HeartbeatListener {
 	t.Helper()
 	return l.ListenAt(t, PulsePath(domain))
 }
@@ -68,7 +68,7 @@ func (l *Lab) Listen(t testing.TB, domain string) *guest.Pulse {
 // [Lab.Outside]), and be listened to before the guest starts. The
 // processes' names in the Rhythm are "hosta#1", "hostb#1", "hosta#2" and so on: another
 // for each QEMU; [HostOf] takes them apart.
-func (l *Lab) ListenAt(t testing.TB, path string) *guest.Pulse {
+func (l *Lab) ListenAt(t testing.TB, path string) *guest.HeartbeatListener {
 	t.Helper()
 	pulse, stop, err := l.Hear(path)
 	if err != nil {
@@ -80,8 +80,8 @@ func (l *Lab) ListenAt(t testing.TB, path string) *guest.Pulse {
 
 // Hear is [Lab.ListenAt] until stop is called, which waits for its end: a guest that is
 // started anew counts its heartbeats from the beginning and wants another pulse.
-func (l *Lab) Hear(path string) (pulse *guest.Pulse, stop func(), err error) {
-	if pulse, err = guest.NewPulse(); err != nil {
+func (l *Lab) Hear(path string) (pulse *guest.HeartbeatListener, stop func(), err error) {
+	if pulse, err = guest.NewHeartbeatListener(); err != nil {
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -97,7 +97,7 @@ func (l *Lab) Hear(path string) (pulse *guest.Pulse, stop func(), err error) {
 }
 
 // follow connects a pulse to every socket that appears at a path.
-func follow(ctx context.Context, p *guest.Pulse, host, path string) {
+func follow(ctx context.Context, p *guest.HeartbeatListener, host, path string) {
 	tick := time.NewTicker(lookPause)
 	defer tick.Stop()
 	var known socketID

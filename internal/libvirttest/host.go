@@ -37,7 +37,7 @@ var ownDirs = []struct{ outside, inside string }{
 
 // A host is one of the two.
 type host struct {
-	Station
+	Sandbox
 	lab    *Lab
 	name   string
 	number int    // 1, 2

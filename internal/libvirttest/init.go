@@ -55,7 +55,7 @@ type initProcess struct {
 	gone   chan syscall.WaitStatus         // of the daemon
 }
 
-// serve is the first process of a station: it does what it is asked until no caller is
+// serve is the first process of a sandbox: it does what it is asked until no caller is
 // left to ask. The caller must then exit, and the kernel ends all that is in the PID
 // namespace.
 func serve(in io.Reader, out io.Writer) int {

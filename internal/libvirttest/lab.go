@@ -45,7 +45,7 @@ type Lab struct {
 	tls     string // directory of the certificates; "" is none
 	options Options
 	hosts   []*host
-	wire    Station // the switch
+	wire    Sandbox // the switch
 	cut     bool
 	roms    int
 }

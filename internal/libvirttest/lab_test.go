@@ -101,7 +101,7 @@ func TestAGuestMovesThereAndBack(t *testing.T) {
 				source := map[string]string{hosta: hostb, hostb: hosta}[host]
 				virsh(t, l, source, "migrate", "--live", "--p2p", d.name, l.PeerURI(host))
 				beats(t, pulse, host)
-				t.Logf("to %s: %v without a heartbeat", host, pulse.Rhythm().Move.Length)
+				t.Logf("to %s: %v without a heartbeat", host, pulse.Log().Move.Length)
 				if err := l.Verify(t, host, d.name, d.params); err != nil {
 					t.Error(err)
 				}
@@ -109,7 +109,7 @@ func TestAGuestMovesThereAndBack(t *testing.T) {
 					t.Errorf("on %s there is %q", source, names)
 				}
 			}
-			if r := pulse.Rhythm(); r.Boots > 1 || r.From != hosta+"#2" {
+			if r := pulse.Log(); r.Boots > 1 || r.From != hosta+"#2" {
 				t.Errorf("the guest booted %d times and is %s", r.Boots, r.From)
 			}
 		})
@@ -210,13 +210,13 @@ func TestAHostLosesItsPower(t *testing.T) {
 	if left := residents(old); left != "" {
 		t.Errorf("there are left:\n%s", left)
 	}
-	stopped := pulse.Rhythm().Beats
+	stopped := pulse.Log().Beats
 	if _, err := l.Virsh(t.Context(), hosta, "list"); err == nil {
 		t.Error("a host without power answers")
 	}
 	near.Close()
 	silent(t, far)
-	if now := pulse.Rhythm().Beats; now != stopped {
+	if now := pulse.Log().Beats; now != stopped {
 		t.Errorf("%d heartbeats from a dead host", now-stopped)
 	}
 	begin = time.Now()

@@ -75,7 +75,7 @@ func virsh(t *testing.T, l *libvirttest.Lab, host string, args ...string) string
 }
 
 // start creates the domain and waits until its guest beats.
-func (d domain) start(t *testing.T, l *libvirttest.Lab, host string) *guest.Pulse {
+func (d domain) start(t *testing.T, l *libvirttest.Lab, host string) *guest.HeartbeatListener {
 	t.Helper()
 	pulse := l.Listen(t, d.name)
 	virsh(t, l, host, "create", d.xml(t))
@@ -84,13 +84,13 @@ func (d domain) start(t *testing.T, l *libvirttest.Lab, host string) *guest.Puls
 }
 
 // beats waits until a guest has sent ten more heartbeats from a host.
-func beats(t *testing.T, p *guest.Pulse, host string) {
+func beats(t *testing.T, p *guest.HeartbeatListener, host string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var here int64
-	begin := p.Rhythm().Beats
-	err := p.Wait(ctx, func(r guest.Rhythm) bool {
+	begin := p.Log().Beats
+	err := p.Wait(ctx, func(r guest.HeartbeatLog) bool {
 		if libvirttest.HostOf(r.From) != host {
 			begin = r.Beats
 		}
@@ -98,9 +98,9 @@ func beats(t *testing.T, p *guest.Pulse, host string) {
 		return here >= 10
 	})
 	if err != nil {
-		t.Fatalf("%d heartbeats from %s; %+v: %v", here, host, p.Rhythm(), err)
+		t.Fatalf("%d heartbeats from %s; %+v: %v", here, host, p.Log(), err)
 	}
-	if err := p.Rhythm().Check(); err != nil {
+	if err := p.Log().Check(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -84,7 +84,7 @@ func verdict(two *pair) (string, error) {
 		said = append(said, run+" ("+migration+")")
 	}
 	guests := "the guest ran once"
-	if r := two.pulse.Rhythm(); r.Returns > 0 {
+	if r := two.pulse.Log(); r.Returns > 0 {
 		guests = "THE GUEST RUNS TWICE"
 	} else if err := r.Check(); err != nil {
 		guests = err.Error()

@@ -167,7 +167,7 @@ func (m *machine) bandwidth(n int64) error {
 type pair struct {
 	dir            string
 	source, target *machine
-	pulse          *guest.Pulse
+	pulse          *guest.HeartbeatListener
 }
 
 // newPair starts the two, and waits until the guest runs.
@@ -177,7 +177,7 @@ func newPair(o options, p guest.Params) (*pair, error) {
 		return nil, err
 	}
 	two := &pair{dir: dir}
-	two.pulse, err = guest.NewPulse()
+	two.pulse, err = guest.NewHeartbeatListener()
 	if err == nil {
 		two.source, err = start(o, dir, "source", p, false)
 	}
@@ -192,7 +192,7 @@ func newPair(o options, p guest.Params) (*pair, error) {
 			two.source.do("cont", nil, nil))
 	}
 	if err == nil {
-		err = two.pulse.Wait(ctx, func(r guest.Rhythm) bool { return r.Ready && r.Beats > 3 })
+		err = two.pulse.Wait(ctx, func(r guest.HeartbeatLog) bool { return r.Ready && r.Beats > 3 })
 	}
 	if err != nil {
 		two.end()

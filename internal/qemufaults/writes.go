@@ -73,14 +73,14 @@ func (two *pair) read(p guest.Params) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	beats := two.pulse.Rhythm().Beats
+	beats := two.pulse.Log().Beats
 	err = errors.Join(two.target.do("cont", nil, nil), two.pulse.Wait(ctx,
-		func(r guest.Rhythm) bool { return r.Beats > beats+3 }), two.target.do("stop", nil, nil))
+		func(r guest.HeartbeatLog) bool { return r.Beats > beats+3 }), two.target.do("stop", nil, nil))
 	if err != nil {
 		return "", err
 	}
 	after, err := two.target.damage(p)
-	switch r := two.pulse.Rhythm(); {
+	switch r := two.pulse.Log(); {
 	case err != nil:
 		return "", err
 	case before != "":

@@ -40,7 +40,7 @@ type rescue struct {
 // rescues tries what else meets a deadline, the cheapest first: what disturbs no guest of the hosts, then a
 // guest that is slower, one that is at risk, and the fewest that are shut down.
 func (p *Play) rescues(
-	ctx context.Context, g Goal, solos map[hypervisor.VMID]Passage, tried []Trial,
+	ctx context.Context, g Goal, solos map[hypervisor.VMID]MoveResult, tried []Trial,
 ) ([]DeadlineRemedy, error) {
 	var all []DeadlineRemedy
 	before, err := p.before(ctx)
@@ -122,11 +122,11 @@ func (p *Play) before(ctx context.Context) ([]rescue, error) {
 	}
 	r := rescue{&rest, DeadlineRemedy{Option: moveBefore, VMs: vms}}
 	for _, vm := range vms {
-		passage := run.Passages[vm]
-		if !passage.Done {
+		result := run.Results[vm]
+		if !result.Done {
 			return nil, nil
 		}
-		r.remedy.BeforeSeconds = max(r.remedy.BeforeSeconds, (passage.Began + passage.Took).Seconds())
+		r.remedy.BeforeSeconds = max(r.remedy.BeforeSeconds, (result.Began + result.Took).Seconds())
 	}
 	scene := *p.Scenario
 	scene.Fleet = after(scene.Fleet, first.Waves, nil)
@@ -135,7 +135,7 @@ func (p *Play) before(ctx context.Context) ([]rescue, error) {
 }
 
 // stopped returns the play with the slowest VMs shut down instead of migrated: with one, then with more.
-func (p *Play) stopped(solos map[hypervisor.VMID]Passage) []rescue {
+func (p *Play) stopped(solos map[hypervisor.VMID]MoveResult) []rescue {
 	var vms []hypervisor.VMID
 	for _, m := range slices.Concat(p.Waves...) {
 		if slices.Contains(p.Hosts, m.Source) && !p.Stops.restarts(m.VM) && !slices.Contains(vms, m.VM) {

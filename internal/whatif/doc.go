@@ -26,6 +26,6 @@
 // its hosts are empty, and when they are back.
 //
 // The caller passes the scenario that the plan was made for, with its limits, and gets a
-// [Timetable]. What takes time besides moves is an argument. The same input gives the same
-// timetable.
+// [Schedule]. What takes time besides moves is an argument. The same input gives the same
+// schedule.
 package whatif

@@ -77,9 +77,9 @@ type Step struct {
 	BrownoutPercent int     `json:"brownoutPercent,omitempty"`
 	Mode            string  `json:"mode"`
 	// Attempts is how many it takes, with nothing drawn: more than one are retries.
-	Attempts int    `json:"attempts,omitempty"`
-	Note     string `json:"note,omitempty"`
-	Drawn    *Fate  `json:"drawn,omitempty"` // in the worlds that were drawn
+	Attempts int          `json:"attempts,omitempty"`
+	Note     string       `json:"note,omitempty"`
+	Drawn    *MoveSummary `json:"drawn,omitempty"` // in the worlds that were drawn
 	// Predicted are the distributions of Seconds and DowntimeMilliseconds, from what was measured;
 	// null where it does not move.
 	Predicted *predict.Prediction `json:"predicted"`
@@ -223,7 +223,7 @@ func (d *Forecast) play(ctx context.Context, p *Play, q *Question) error {
 
 // moves says what is predicted of every move.
 func (d *Forecast) moves(
-	p *Play, run *Run, solos map[hypervisor.VMID]Passage,
+	p *Play, run *Run, solos map[hypervisor.VMID]MoveResult,
 ) {
 	vms := map[hypervisor.VMID]*inventory.VM{}
 	for i := range p.Scenario.Fleet.VMs {
@@ -233,18 +233,18 @@ func (d *Forecast) moves(
 	for _, wave := range p.Waves {
 		var moves []Step
 		for _, m := range wave {
-			passage, solo := run.Passages[m.VM], solos[m.VM]
+			result, solo := run.Results[m.VM], solos[m.VM]
 			move := Step{Move: m, MemoryBytes: vms[m.VM].Memory,
 				DiskBytes: vms[m.VM].LocalSize(), Converges: solo.Done,
 				DirtyRate: vms[m.VM].Workload.Rate, DirtyFrom: vms[m.VM].WorkloadFrom,
-				Moves: passage.Done, BeginsSeconds: passage.Began.Seconds(),
-				Seconds:              passage.Took.Seconds(),
-				DowntimeMilliseconds: passage.Downtime.Seconds() * 1000,
-				BrownoutSeconds:      passage.Brownout.Lasted.Seconds(),
-				Attempts:             passage.Attempts,
-				BrownoutPercent:      passage.Brownout.Percent,
-				Mode:                 passage.Mode.String(), Restart: p.Stops.restarts(m.VM)}
-			if !passage.Done || !solo.Done {
+				Moves: result.Done, BeginsSeconds: result.Began.Seconds(),
+				Seconds:              result.Took.Seconds(),
+				DowntimeMilliseconds: result.Downtime.Seconds() * 1000,
+				BrownoutSeconds:      result.Brownout.Lasted.Seconds(),
+				Attempts:             result.Attempts,
+				BrownoutPercent:      result.Brownout.Percent,
+				Mode:                 result.Mode.String(), Restart: p.Stops.restarts(m.VM)}
+			if !result.Done || !solo.Done {
 				move.Note = p.note(solo, vms[m.VM], m)
 			}
 			moves = append(moves, move)
@@ -295,7 +295,7 @@ func (d *Forecast) sample(ctx context.Context, p *Play, n int) error {
 // search looks for settings that meet the deadline.
 func (d *Forecast) search(
 	ctx context.Context, p *Play, goal Goal,
-	solos map[hypervisor.VMID]Passage,
+	solos map[hypervisor.VMID]MoveResult,
 ) error {
 	found, err := &Search{}, error(nil)
 	if d.Moves > 0 || len(d.Left) == 0 { // where no VM can leave, there is nothing to look for

@@ -45,12 +45,12 @@ func TestBystandersChangeNothing(t *testing.T) {
 	}
 	first, err1 := whole.Nominal(context.Background())
 	second, err2 := narrow.Nominal(context.Background())
-	if err1 != nil || err2 != nil || len(first.Passages) != 9 || len(second.Passages) != 9 {
+	if err1 != nil || err2 != nil || len(first.Results) != 9 || len(second.Results) != 9 {
 		t.Fatalf("%v %v\n%+v\n%+v", err1, err2, first, second)
 	}
 	near(t, "empty", first.Empty, second.Empty)
-	for vm, p := range first.Passages {
-		q := second.Passages[vm]
+	for vm, p := range first.Results {
+		q := second.Results[vm]
 		if p.Done != q.Done || p.Attempts != q.Attempts || p.Mode != q.Mode || p.Options != q.Options {
 			t.Errorf("%s: %+v, without bystanders %+v", vm, p, q)
 		}

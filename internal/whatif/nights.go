@@ -44,33 +44,33 @@ type CalendarGap struct {
 // Calendar puts the batches into nights, in order: each into the first in which it ends with the
 // probability that is asked for, after those before it. Service is how long the hosts of a batch are away
 // once they are empty.
-func (t *Timetable) Calendar(nights []plan.Night, confidence float64, service time.Duration) *Calendar {
+func (t *Schedule) Calendar(nights []plan.Night, confidence float64, service time.Duration) *Calendar {
 	c := &Calendar{Nights: []CalendarNight{}, Left: []CalendarGap{}, Probability: 1}
 	n, used, away := 0, predict.Range{}, 0.0
-	for i := range len(t.Shifts) + 1 {
-		shift, stay := t.Back, 0.0
-		if i < len(t.Shifts) {
-			shift, stay = &t.Shifts[i], service.Seconds()
+	for i := range len(t.Batches) + 1 {
+		batch, stay := t.Back, 0.0
+		if i < len(t.Batches) {
+			batch, stay = &t.Batches[i], service.Seconds()
 		}
 		switch {
-		case shift == nil:
+		case batch == nil:
 			continue
-		case shift.Range == nil:
+		case batch.Range == nil:
 			c.leave(i, "some of its VMs do not move", false)
 			return c
 		}
 		for ; n < len(nights); n, used, away = n+1, (predict.Range{}), 0 {
 			left := nights[n].Length().Seconds() - away - stay
-			if used.Plus(*shift.Range).Below(left) >= confidence-rounding {
+			if used.Plus(*batch.Range).Below(left) >= confidence-rounding {
 				break
 			}
 		}
 		if n == len(nights) {
-			c.tooLong(i, shift, nights, confidence, stay)
+			c.tooLong(i, batch, nights, confidence, stay)
 			return c
 		}
 		begins := nights[n].Begin.Add(seconds64(used.P50 + away))
-		used, away = used.Plus(*shift.Range), away+stay
+		used, away = used.Plus(*batch.Range), away+stay
 		b := CalendarBatch{Batch: i + 1, Begins: begins, Ends: nights[n].Begin.Add(seconds64(used.P50 + away)),
 			Probability: used.Below(nights[n].Length().Seconds() - away)}
 		c.Probability = min(c.Probability, b.Probability)
@@ -93,14 +93,14 @@ func (c *Calendar) leave(batch int, text string, long bool) {
 }
 
 // tooLong says why a batch, and those after it, are in no night.
-func (c *Calendar) tooLong(batch int, shift *Shift, nights []plan.Night, confidence, stay float64) {
+func (c *Calendar) tooLong(batch int, b *Batch, nights []plan.Night, confidence, stay float64) {
 	longest := 0.0
 	for _, n := range nights {
 		longest = max(longest, n.Length().Seconds())
 	}
-	if p := shift.Range.Below(longest - stay); p < confidence {
+	if p := b.Range.Below(longest - stay); p < confidence {
 		c.leave(batch, fmt.Sprintf("it takes %s, p90 %s, and the longest night has %s: it would end in time with a "+
-			"probability of %.0f%%", words.Span(shift.Range.P50+stay), words.Span(shift.Range.P90+stay), words.Span(longest),
+			"probability of %.0f%%", words.Span(b.Range.P50+stay), words.Span(b.Range.P90+stay), words.Span(longest),
 			100*p), true)
 		return
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/godwit-vm/godwit/plan"
 )
 
-// table is a timetable with batches of these ranges.
-func table(ranges ...predict.Range) *whatif.Timetable {
-	t := &whatif.Timetable{}
+// table is a schedule with batches of these ranges.
+func table(ranges ...predict.Range) *whatif.Schedule {
+	t := &whatif.Schedule{}
 	for i := range ranges {
-		t.Shifts = append(t.Shifts, whatif.Shift{Range: &ranges[i]})
+		t.Batches = append(t.Batches, whatif.Batch{Range: &ranges[i]})
 	}
 	return t
 }
@@ -50,7 +50,7 @@ func TestBatchesGoIntoNightsByHand(t *testing.T) {
 	if len(c.Left) != 1 || c.Left[0].Batch != 1 || !c.Left[0].Long {
 		t.Errorf("%+v", c)
 	}
-	if c := (&whatif.Timetable{Shifts: []whatif.Shift{{}}}).Calendar(nights(240), 0.9, 0); len(c.Left) != 1 {
+	if c := (&whatif.Schedule{Batches: []whatif.Batch{{}}}).Calendar(nights(240), 0.9, 0); len(c.Left) != 1 {
 		t.Errorf("a batch that is never emptied has a night: %+v", c)
 	}
 }

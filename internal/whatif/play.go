@@ -49,14 +49,14 @@ func Endless(s *config.Scenario) *config.Scenario {
 type Run struct {
 	// Empty is when the last VM had left the hosts that leaves them by the plan;
 	// negative is never.
-	Empty    time.Duration
-	Passages map[hypervisor.VMID]Passage // of every VM that was asked to move
+	Empty   time.Duration
+	Results map[hypervisor.VMID]MoveResult // of every VM that was asked to move
 	// Violations are invariants that did not hold.
 	Violations []sim.Violation
 }
 
-// A Passage is what became of one VM.
-type Passage struct {
+// A MoveResult is how the move of one VM went.
+type MoveResult struct {
 	Done     bool // it has moved
 	Attempts int
 	// Began is when its memory began to move, at its last attempt; Took how long it
@@ -89,7 +89,7 @@ func (p *Play) staged() *config.Scenario {
 func (p *Play) play(ctx context.Context, s *config.Scenario, seed uint64) (*Run, error) {
 	o := &operator{play: p, ctx: ctx, until: s.Until, emptied: p.emptied(),
 		last: map[hypervisor.VMID]*store.Migration{}, run: &Run{Empty: -1,
-			Passages: map[hypervisor.VMID]Passage{}}}
+			Results: map[hypervisor.VMID]MoveResult{}}}
 	config := s.Config(seed)
 	config.Watch, config.WatchVM = o.watch, o.watchVM
 	config.Tick = func(*sim.World) bool { return ctx.Err() == nil }
@@ -104,11 +104,11 @@ func (p *Play) play(ctx context.Context, s *config.Scenario, seed uint64) (*Run,
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	for vm, p := range o.run.Passages {
+	for vm, p := range o.run.Results {
 		last := o.last[vm]
 		if last == nil { // it is restarted
 			p.Downtime = o.world.Stood(vm)
-			o.run.Passages[vm] = p
+			o.run.Results[vm] = p
 			continue
 		}
 		if last.State.Phase == migration.Running {
@@ -117,7 +117,7 @@ func (p *Play) play(ctx context.Context, s *config.Scenario, seed uint64) (*Run,
 		if stood, known := o.world.Downtime(vm, last.Spec.ID); known {
 			p.Downtime = max(p.Downtime, stood)
 		}
-		o.run.Passages[vm] = p
+		o.run.Results[vm] = p
 	}
 	o.run.Violations = o.world.Result().Violations
 	return o.run, nil
@@ -201,7 +201,7 @@ func (o *operator) carryOut(wave plan.Wave) bool {
 			}
 		}
 		wave = slices.DeleteFunc(slices.Clone(wave), func(m plan.Move) bool {
-			return o.run.Passages[m.VM].Done
+			return o.run.Results[m.VM].Done
 		})
 		if len(wave) == 0 || o.play.once {
 			break
@@ -264,9 +264,9 @@ func (o *operator) drain() {
 func (o *operator) watch(at time.Duration, before, after *store.Migration) {
 	vm, phase := after.Spec.VM, after.State.Phase
 	o.last[vm] = after
-	p := o.run.Passages[vm]
+	p := o.run.Results[vm]
 	if before.Version == 0 {
-		p = Passage{Attempts: p.Attempts + 1, Busy: p.Busy, Downtime: p.Downtime, Why: p.Why}
+		p = MoveResult{Attempts: p.Attempts + 1, Busy: p.Busy, Downtime: p.Downtime, Why: p.Why}
 	}
 	p.Mode, p.Brownout = after.Source.Mode, after.Source.Brownout
 	if phase != before.State.Phase && after.Options != nil {
@@ -292,7 +292,7 @@ func (o *operator) watch(at time.Duration, before, after *store.Migration) {
 			p.Busy += at - cmp.Or(p.Began, at)
 		}
 	}
-	o.run.Passages[vm] = p
+	o.run.Results[vm] = p
 }
 
 // gone counts a VM that has left a host.
@@ -308,7 +308,7 @@ func (o *operator) gone(at time.Duration, from hypervisor.HostName) {
 // Solo plays the move of one VM as if nothing else moved or were there: whether it
 // converges with all of the links for itself. A limit of 0 says nothing about that, and
 // lets the one move begin.
-func (p *Play) Solo(ctx context.Context, m plan.Move) (Passage, error) {
+func (p *Play) Solo(ctx context.Context, m plan.Move) (MoveResult, error) {
 	s, fleet := *p.Scenario, *p.Scenario.Fleet
 	fleet.Hosts = slices.DeleteFunc(slices.Clone(fleet.Hosts), func(h inventory.Host) bool {
 		return h.Name != m.Source && h.Name != m.Target
@@ -318,7 +318,7 @@ func (p *Play) Solo(ctx context.Context, m plan.Move) (Passage, error) {
 	})
 	fleet.Migrations = nil
 	if len(fleet.Hosts) != 2 || len(fleet.VMs) != 1 {
-		return Passage{}, fmt.Errorf("%+v is no move in %s", m, s.Name)
+		return MoveResult{}, fmt.Errorf("%+v is no move in %s", m, s.Name)
 	}
 	fleet.VMs[0].Placement.With, fleet.VMs[0].Placement.Groups = nil, nil
 	s.Fleet, s.Events = &fleet, nil
@@ -330,7 +330,7 @@ func (p *Play) Solo(ctx context.Context, m plan.Move) (Passage, error) {
 		Waves: []plan.Wave{{m}}, Stops: p.Stops.alone(), once: true}
 	run, err := alone.play(ctx, &s, s.Seed)
 	if err != nil {
-		return Passage{}, err
+		return MoveResult{}, err
 	}
-	return run.Passages[m.VM], nil
+	return run.Results[m.VM], nil
 }

@@ -58,10 +58,10 @@ func TestPlansAreCarriedOut(t *testing.T) {
 				moved[m.VM]++
 			}
 		}
-		if r.Empty < 0 || len(r.Passages) != len(moved) {
+		if r.Empty < 0 || len(r.Results) != len(moved) {
 			t.Fatalf("%+v of %+v", r, a)
 		}
-		for vm, p := range r.Passages {
+		for vm, p := range r.Results {
 			if !p.Done || p.Attempts != moved[vm] {
 				t.Errorf("%s: %+v, planned %d times", vm, p, moved[vm])
 			}
@@ -106,21 +106,21 @@ func TestNominal(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := time.Duration(0)
-	for vm, passage := range r.Passages {
-		if !passage.Done || passage.Attempts != 1 || passage.Downtime <= 0 || passage.Why != "" ||
-			passage.Busy != passage.Took {
-			t.Errorf("%s: %+v", vm, passage)
+	for vm, result := range r.Results {
+		if !result.Done || result.Attempts != 1 || result.Downtime <= 0 || result.Why != "" ||
+			result.Busy != result.Took {
+			t.Errorf("%s: %+v", vm, result)
 		}
-		last = max(last, passage.Began+passage.Took)
+		last = max(last, result.Began+result.Took)
 	}
-	if r.Empty != last || len(r.Passages) != 5 || len(r.Violations) > 0 {
+	if r.Empty != last || len(r.Results) != 5 || len(r.Violations) > 0 {
 		t.Errorf("empty at %v, the last VM had left at %v: %+v", r.Empty, last, r)
 	}
 }
 
 func TestNothingToMoveIsEmptyAtOnce(t *testing.T) {
 	r, err := planned(parse(t, rack), "b1").Nominal(context.Background())
-	if err != nil || r.Empty != 0 || len(r.Passages) != 0 {
+	if err != nil || r.Empty != 0 || len(r.Results) != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -191,7 +191,7 @@ func TestSoloTellsWhoDoesNotConverge(t *testing.T) {
 		t.Errorf("busy: %+v", s)
 	}
 	r, err := p.Nominal(context.Background())
-	if err != nil || r.Empty >= 0 || !r.Passages["default/calm"].Done {
+	if err != nil || r.Empty >= 0 || !r.Results["default/calm"].Done {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -216,7 +216,7 @@ func TestWhatFailsIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := runs[0]
-	if small := r.Passages["default/small"]; r.Empty < 0 || !small.Done || small.Attempts != 2 ||
+	if small := r.Results["default/small"]; r.Empty < 0 || !small.Done || small.Attempts != 2 ||
 		small.Busy <= small.Took {
 		t.Errorf("%+v", r)
 	}
@@ -230,7 +230,7 @@ func TestWhatStaysIsDrained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if db := runs[0].Passages["default/db"]; runs[0].Empty < 0 || !db.Done || db.Attempts < 3 {
+	if db := runs[0].Results["default/db"]; runs[0].Empty < 0 || !db.Done || db.Attempts < 3 {
 		t.Errorf("%+v", runs[0])
 	}
 }

@@ -28,11 +28,11 @@ func (d *Forecast) predict(p *Play, run *Run) error {
 	x := p.index()
 	for _, wave := range d.Waves {
 		for i := range wave {
-			passage := run.Passages[wave[i].VM]
-			if !passage.Done {
+			result := run.Results[wave[i].VM]
+			if !result.Done {
 				continue
 			}
-			r, err := p.predict(x, wave[i].Move, passage)
+			r, err := p.predict(x, wave[i].Move, result)
 			if err != nil {
 				return err
 			}
@@ -54,15 +54,15 @@ func (p *Play) ranged(run *Run, whole time.Duration) (*predict.Range, error) {
 	x := p.index()
 	for _, wave := range p.Waves {
 		for _, m := range wave {
-			passage := run.Passages[m.VM]
-			if !passage.Done {
+			result := run.Results[m.VM]
+			if !result.Done {
 				continue
 			}
-			r, err := p.predict(x, m, passage)
+			r, err := p.predict(x, m, result)
 			if err != nil {
 				return nil, err
 			}
-			took += passage.Took.Seconds()
+			took += result.Took.Seconds()
 			low, mid, high = low+r.Seconds.P10, mid+r.Seconds.P50, high+r.Seconds.P90
 		}
 	}
@@ -85,11 +85,11 @@ func (p *Play) bound() time.Duration {
 }
 
 // Predict returns the distributions of the times of a move that was played.
-func (p *Play) Predict(m plan.Move, passage Passage) (predict.Prediction, error) {
-	return p.predict(p.index(), m, passage)
+func (p *Play) Predict(m plan.Move, result MoveResult) (predict.Prediction, error) {
+	return p.predict(p.index(), m, result)
 }
 
-func (p *Play) predict(x *index, m plan.Move, passage Passage) (predict.Prediction, error) {
+func (p *Play) predict(x *index, m plan.Move, result MoveResult) (predict.Prediction, error) {
 	errors := p.Scenario.Errors
 	if errors == nil {
 		var err error
@@ -98,22 +98,22 @@ func (p *Play) predict(x *index, m plan.Move, passage Passage) (predict.Predicti
 		}
 	}
 	wire, bytes := x.wire(m)
-	if limit := passage.Options.Bandwidth; limit > 0 && (wire == 0 || limit < wire) {
+	if limit := result.Options.Bandwidth; limit > 0 && (wire == 0 || limit < wire) {
 		wire = limit
 	}
 	least := time.Duration(0)
 	if wire > 0 && !p.Stops.restarts(m.VM) {
-		least = min(bytes.At(wire), passage.Took)
+		least = min(bytes.At(wire), result.Took)
 	}
-	return errors.Of(p.class(m, passage, wire, bytes),
-		predict.Times{Total: passage.Took, Downtime: passage.Downtime}, least), nil
+	return errors.Of(p.class(m, result, wire, bytes),
+		predict.Times{Total: result.Took, Downtime: result.Downtime}, least), nil
 }
 
 // mostEncrypted is over how many connections encrypted migrations were measured.
 const mostEncrypted = 2
 
 // class says which mechanism governs a move, and so with which measurements it compares.
-func (p *Play) class(m plan.Move, passage Passage, wire hypervisor.Bandwidth,
+func (p *Play) class(m plan.Move, result MoveResult, wire hypervisor.Bandwidth,
 	bytes hypervisor.Bytes) string {
 	if p.Stops.restarts(m.VM) {
 		return restarting
@@ -121,16 +121,16 @@ func (p *Play) class(m plan.Move, passage Passage, wire hypervisor.Bandwidth,
 	if p.Scenario.Errors == nil && !builtIn(p.Scenario.Model) {
 		return ownModel
 	}
-	o := passage.Options
+	o := result.Options
 	encryption := p.Scenario.Encryption
-	if encryption != fake.Plain && (o.Channels > mostEncrypted || passage.Brownout.Percent > 0 ||
-		passage.Mode == hypervisor.PostCopy) {
+	if encryption != fake.Plain && (o.Channels > mostEncrypted || result.Brownout.Percent > 0 ||
+		result.Mode == hypervisor.PostCopy) {
 		return neverEncrypted
 	}
 	o.Bandwidth = wire
-	o.PostCopy = passage.Mode == hypervisor.PostCopy
-	o.AutoConverge = passage.Brownout.Percent > 0
-	if passage.Took > 0 && bytes.At(fastestMeasured) > passage.Took {
+	o.PostCopy = result.Mode == hypervisor.PostCopy
+	o.AutoConverge = result.Brownout.Percent > 0
+	if result.Took > 0 && bytes.At(fastestMeasured) > result.Took {
 		return tooFast
 	}
 	return predict.Class(o, encryption != fake.Plain, false)

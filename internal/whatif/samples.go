@@ -71,14 +71,14 @@ type Summary struct {
 	Empty int `json:"empty"` // in which the hosts were empty in the end
 	// Seconds is the time until they were.
 	Seconds Spread `json:"secondsToEmpty"`
-	// VMs says what became of each VM, over the runs.
-	VMs map[hypervisor.VMID]Fate `json:"-"`
+	// VMs sums up the moves of each VM, over the runs.
+	VMs map[hypervisor.VMID]MoveSummary `json:"-"`
 	// Violated counts the runs in which an invariant did not hold.
 	Violated int `json:"violated"`
 }
 
-// A Fate is what became of one VM in many runs.
-type Fate struct {
+// A MoveSummary sums up the moves of one VM in many runs.
+type MoveSummary struct {
 	Runs     int    `json:"runs"`
 	Moved    int    `json:"moved"`   // runs in which it did
 	Retried  int    `json:"retried"` // runs in which it took more than one attempt
@@ -88,7 +88,7 @@ type Fate struct {
 
 // Summarize sums up runs of one plan.
 func Summarize(runs []*Run) Summary {
-	s := Summary{Runs: len(runs), VMs: map[hypervisor.VMID]Fate{}}
+	s := Summary{Runs: len(runs), VMs: map[hypervisor.VMID]MoveSummary{}}
 	var empty []float64
 	took, downtime := map[hypervisor.VMID][]float64{}, map[hypervisor.VMID][]float64{}
 	for _, r := range runs {
@@ -99,7 +99,7 @@ func Summarize(runs []*Run) Summary {
 		if len(r.Violations) > 0 {
 			s.Violated++
 		}
-		for vm, p := range r.Passages {
+		for vm, p := range r.Results {
 			f := s.VMs[vm]
 			if p.Done {
 				f.Moved++

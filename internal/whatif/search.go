@@ -48,7 +48,7 @@ type Search struct {
 // Search looks for the gentlest settings that reach a goal: as few migrations at once
 // as possible, and caps of bandwidth kept if that is possible.
 func (p *Play) Search(
-	ctx context.Context, g Goal, solos map[hypervisor.VMID]Passage,
+	ctx context.Context, g Goal, solos map[hypervisor.VMID]MoveResult,
 ) (*Search, error) {
 	alone, err := p.uncapped(solos).Solos(ctx)
 	if err != nil {
@@ -70,7 +70,7 @@ func (p *Play) Search(
 // gentlest looks for the first of some settings that reach a goal. late counts which VMs keep the others from
 // it.
 func (p *Play) gentlest(
-	ctx context.Context, g Goal, solos map[hypervisor.VMID]Passage, all []Settings, late lateness,
+	ctx context.Context, g Goal, solos map[hypervisor.VMID]MoveResult, all []Settings, late lateness,
 ) (*Search, error) {
 	s := &Search{}
 	var played []time.Duration
@@ -112,7 +112,7 @@ func (p *Play) gentlest(
 }
 
 // uncapped returns the play without the cluster's cap of bandwidth.
-func (p *Play) uncapped(solos map[hypervisor.VMID]Passage) *Play {
+func (p *Play) uncapped(solos map[hypervisor.VMID]MoveResult) *Play {
 	settings := p.Present()
 	settings.Bandwidth = 0
 	return p.With(settings, solos)
@@ -164,8 +164,8 @@ func (l lateness) add(r *Run, within time.Duration) {
 	if r.Empty >= 0 && r.Empty <= within {
 		return
 	}
-	for _, vm := range slices.Sorted(maps.Keys(r.Passages)) {
-		if slowest == "" || r.Passages[vm].Busy > r.Passages[slowest].Busy {
+	for _, vm := range slices.Sorted(maps.Keys(r.Results)) {
+		if slowest == "" || r.Results[vm].Busy > r.Results[slowest].Busy {
 			slowest = vm
 		}
 	}
@@ -235,7 +235,7 @@ type Obstacle struct {
 // obstacles lists what alone takes longer than there is time: VMs with the links for
 // themselves, and links that carry every byte once.
 func (p *Play) obstacles(
-	within time.Duration, solos map[hypervisor.VMID]Passage,
+	within time.Duration, solos map[hypervisor.VMID]MoveResult,
 ) []Obstacle {
 	var all []Obstacle
 	for _, vm := range slices.Sorted(maps.Keys(solos)) {

@@ -30,19 +30,19 @@ func TestAtLeast(t *testing.T) {
 
 // TestNeverIsTheLongestTime: what did not come about counts as longer than everything.
 func TestNeverIsTheLongestTime(t *testing.T) {
-	run := func(empty time.Duration, p whatif.Passage) *whatif.Run {
-		return &whatif.Run{Empty: empty, Passages: map[hypervisor.VMID]whatif.Passage{"v": p}}
+	run := func(empty time.Duration, p whatif.MoveResult) *whatif.Run {
+		return &whatif.Run{Empty: empty, Results: map[hypervisor.VMID]whatif.MoveResult{"v": p}}
 	}
-	done := whatif.Passage{Done: true, Attempts: 1, Took: 2 * time.Second,
+	done := whatif.MoveResult{Done: true, Attempts: 1, Took: 2 * time.Second,
 		Downtime: 30 * time.Millisecond}
 	twice := done
 	twice.Attempts = 2
-	runs := []*whatif.Run{run(-1, whatif.Passage{Attempts: 3}), run(9*time.Second, done),
+	runs := []*whatif.Run{run(-1, whatif.MoveResult{Attempts: 3}), run(9*time.Second, done),
 		run(5*time.Second, twice), run(7*time.Second, done)}
 	s := whatif.Summarize(runs)
 	number := func(x float64) *float64 { return &x }
 	want := whatif.Summary{Runs: 4, Empty: 3, Seconds: whatif.Spread{P50: number(7)},
-		VMs: map[hypervisor.VMID]whatif.Fate{"v": {Runs: 4, Moved: 3, Retried: 2,
+		VMs: map[hypervisor.VMID]whatif.MoveSummary{"v": {Runs: 4, Moved: 3, Retried: 2,
 			Seconds: whatif.Spread{P50: number(2)}, Downtime: whatif.Spread{P50: number(30)}}}}
 	if diff := cmp.Diff(want, s); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -182,7 +182,7 @@ vms:
 - {name: endless, host: n1, memory: 4GiB}
 - {name: disks, host: n1, memory: 1GiB, hardware: {disks: [{name: d, size: 9GiB}]}}
 `), "n1")
-	solos := map[hypervisor.VMID]whatif.Passage{"default/small": {Done: true, Took: time.Hour},
+	solos := map[hypervisor.VMID]whatif.MoveResult{"default/small": {Done: true, Took: time.Hour},
 		"default/large": {Done: true, Took: time.Minute}, "default/endless": {},
 		"default/disks": {Done: true, Took: time.Second}}
 	for order, want := range map[whatif.Order]string{

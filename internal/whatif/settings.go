@@ -43,7 +43,7 @@ func (p *Play) Present() Settings {
 
 // With returns the play with other settings. The solos say how long each VM takes
 // alone; they may be nil unless the longest go first.
-func (p *Play) With(s Settings, solos map[hypervisor.VMID]Passage) *Play {
+func (p *Play) With(s Settings, solos map[hypervisor.VMID]MoveResult) *Play {
 	scene, cluster := *p.Scenario, *p.Scenario.Controller.Cluster
 	cluster.ParallelMigrationsPerCluster = s.PerCluster
 	cluster.ParallelOutboundMigrationsPerNode = s.PerSource
@@ -78,7 +78,7 @@ func (p *Play) With(s Settings, solos map[hypervisor.VMID]Passage) *Play {
 
 // Solos plays each VM's first move alone: see [Play.Solo]. VMs that are alike are
 // played once.
-func (p *Play) Solos(ctx context.Context) (map[hypervisor.VMID]Passage, error) {
+func (p *Play) Solos(ctx context.Context) (map[hypervisor.VMID]MoveResult, error) {
 	type kind struct {
 		memory, disks  hypervisor.Bytes
 		load           string
@@ -94,7 +94,7 @@ func (p *Play) Solos(ctx context.Context) (map[hypervisor.VMID]Passage, error) {
 	for i := range p.Scenario.Fleet.VMs {
 		vms[p.Scenario.Fleet.VMs[i].ID] = &p.Scenario.Fleet.VMs[i]
 	}
-	known, solos := map[kind]Passage{}, map[hypervisor.VMID]Passage{}
+	known, solos := map[kind]MoveResult{}, map[hypervisor.VMID]MoveResult{}
 	for _, m := range slices.Concat(p.Waves...) {
 		v := vms[m.VM]
 		if _, again := solos[m.VM]; again || v == nil {
@@ -103,11 +103,11 @@ func (p *Play) Solos(ctx context.Context) (map[hypervisor.VMID]Passage, error) {
 		k := kind{v.Memory, v.LocalSize(), fmt.Sprint(v.Workload),
 			v.Namespace + fmt.Sprint(v.Labels), link[m.Source], link[m.Target], p.Stops.restarts(m.VM)}
 		if _, alike := known[k]; !alike {
-			passage, err := p.Solo(ctx, m)
+			result, err := p.Solo(ctx, m)
 			if err != nil {
 				return nil, err
 			}
-			known[k] = passage
+			known[k] = result
 		}
 		solos[m.VM] = known[k]
 	}

@@ -116,9 +116,9 @@ func (o *operator) request(m plan.Move) sim.Event {
 		}
 		return ask
 	}
-	p := o.run.Passages[m.VM]
+	p := o.run.Results[m.VM]
 	p.Attempts, p.Began = p.Attempts+1, o.world.Now()
-	o.run.Passages[m.VM] = p
+	o.run.Results[m.VM] = p
 	return sim.Evict{VM: m.VM, Target: m.Target, Grace: o.play.Stops.Terms.Grace}
 }
 
@@ -134,12 +134,12 @@ func (o *operator) watchVM(at time.Duration, before, after *store.VM) {
 	if before.Host != after.Host {
 		o.gone(at, before.Host)
 	}
-	p := o.run.Passages[vm]
+	p := o.run.Results[vm]
 	if p.Attempts == 0 || p.Done || after.Evicted != nil || after.Operation != store.Nothing ||
 		before.Operation != store.Starting {
 		return
 	}
 	p.Done, p.Took = true, at-p.Began
-	o.run.Passages[vm] = p
+	o.run.Results[vm] = p
 	o.open--
 }

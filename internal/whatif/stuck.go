@@ -20,7 +20,7 @@ func (p *Play) Stuck(ctx context.Context, run *Run) ([]Obstacle, error) {
 	for _, wave := range p.Waves {
 		left.Waves = append(left.Waves, slices.DeleteFunc(slices.Clone(wave),
 			func(m plan.Move) bool {
-				stays := !run.Passages[m.VM].Done
+				stays := !run.Results[m.VM].Done
 				if stays {
 					last[m.VM] = m
 				}
@@ -43,10 +43,10 @@ func (p *Play) Stuck(ctx context.Context, run *Run) ([]Obstacle, error) {
 }
 
 // Note says why a move that was played alone does not come about.
-func (p *Play) Note(solo Passage, v *inventory.VM, m plan.Move) string { return p.note(solo, v, m) }
+func (p *Play) Note(solo MoveResult, v *inventory.VM, m plan.Move) string { return p.note(solo, v, m) }
 
 // note says why a move does not come about.
-func (p *Play) note(solo Passage, v *inventory.VM, m plan.Move) string {
+func (p *Play) note(solo MoveResult, v *inventory.VM, m plan.Move) string {
 	switch shut := p.shut(); {
 	case p.Stops.restarts(m.VM):
 		return "it is shut down, and does not start again"

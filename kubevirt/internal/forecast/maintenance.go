@@ -23,7 +23,7 @@ type Rollout struct {
 // A Maintenance is the plan, and when what happens.
 type Maintenance struct {
 	plan.MaintenancePlan
-	Times *whatif.Timetable `json:"times"`
+	Times *whatif.Schedule `json:"times"`
 	// ShutDown are VMs that cannot be migrated and are shut down.
 	ShutDown []hypervisor.VMID `json:"shutDown"`
 }
@@ -49,7 +49,7 @@ func (q *Rollout) Plan(ctx context.Context, c *convert.Cluster) (*Maintenance, e
 		waves = append(waves, m.Batches[i].Waves...)
 	}
 	stops := whatif.StopsOf(&d, s, waves, params.Terms)
-	m.Times, err = whatif.PlayTimetable(ctx, s, &m.MaintenancePlan, nil, q.Service, stops)
+	m.Times, err = whatif.PlaySchedule(ctx, s, &m.MaintenancePlan, nil, q.Service, stops)
 	return m, err
 }
 

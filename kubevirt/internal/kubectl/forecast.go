@@ -35,7 +35,7 @@ type VMOutlook struct {
 	VM hypervisor.VMID `json:"vm"`
 	// Writes is how fast its guest writes, and from where that is known; nil is that it is not.
 	Writes *dirty.Rate `json:"writes"`
-	whatif.Fate
+	whatif.MoveSummary
 }
 
 func (p *plugin) forecast() *cobra.Command {
@@ -90,8 +90,8 @@ func (p *plugin) outlook(c *cobra.Command, q forecast.Question, by string) (*Out
 	if f.Samples != nil {
 		o.Summary = *f.Samples
 	}
-	for vm, fate := range o.Summary.VMs {
-		x := VMOutlook{VM: vm, Fate: fate}
+	for vm, summary := range o.Summary.VMs {
+		x := VMOutlook{VM: vm, MoveSummary: summary}
 		if r, known := o.rates[vm]; known {
 			x.Writes = &r
 		}
@@ -131,7 +131,7 @@ func (p *plugin) odds(w io.Writer, o *Outlook) {
 	}
 	fmt.Fprintln(w, "\nVM\tMOVED\tTWICE\tTAKES p50\tp95\tDOWNTIME p95\tGUEST WRITES")
 	for _, v := range o.VMs {
-		fmt.Fprintf(w, "%s\t%d of %d\t%d\t%s\t%s\t%s\t%s\n", v.VM, v.Moved, v.Runs, v.Retried, seconds(v.Fate.Seconds.P50), seconds(v.Fate.Seconds.P95),
+		fmt.Fprintf(w, "%s\t%d of %d\t%d\t%s\t%s\t%s\t%s\n", v.VM, v.Moved, v.Runs, v.Retried, seconds(v.MoveSummary.Seconds.P50), seconds(v.MoveSummary.Seconds.P95),
 			milliseconds(v.Downtime.P95), p.writes(rateOf(o.rates, v.VM)))
 	}
 	for _, vm := range o.Left {

@@ -68,7 +68,7 @@ func selected(v *evacuate.View, s labels.Selector) (names []string) {
 func (p *plugin) batches(w io.Writer, m *forecast.Maintenance) {
 	fmt.Fprintln(w, "BATCH\tNODES\tMOVES\tBEGINS\tEMPTY\tBACK\tFULLEST")
 	for i := range m.Batches {
-		b, t := &m.Batches[i], &m.Times.Shifts[i]
+		b, t := &m.Batches[i], &m.Times.Batches[i]
 		fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\t%s\t%d %%\n", i+1, words.List(b.Hosts), plan.Count(b.Waves), seconds(t.BeginsSeconds),
 			seconds(t.MovedSeconds), seconds(t.BackSeconds), b.Fill)
 		if p.output == "wide" {
@@ -83,8 +83,8 @@ func (p *plugin) batches(w io.Writer, m *forecast.Maintenance) {
 	for i := range m.Obstacles {
 		fmt.Fprintf(w, "%s is in no batch: %s\n", m.Obstacles[i].Host, m.Obstacles[i].Text)
 	}
-	for i := range m.Times.Shifts {
-		for _, o := range m.Times.Shifts[i].Obstacles {
+	for i := range m.Times.Batches {
+		for _, o := range m.Times.Batches[i].Obstacles {
 			fmt.Fprintf(w, "batch %d: %s\n", i+1, o.Text)
 		}
 	}

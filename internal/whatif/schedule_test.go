@@ -64,7 +64,7 @@ func TestRotaPlansAreCarriedOut(t *testing.T) {
 			waves = append(waves, b.Waves...)
 		}
 		stops := whatif.StopsOf(&d, s, waves, s.Controller.Evacuation.Terms)
-		times, err := whatif.PlayTimetable(context.Background(), s, &a, &back, time.Minute, stops)
+		times, err := whatif.PlaySchedule(context.Background(), s, &a, &back, time.Minute, stops)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,12 +72,12 @@ func TestRotaPlansAreCarriedOut(t *testing.T) {
 			t.Fatal(times.Violations)
 		}
 		last := 0.0
-		for i, shift := range append(slices.Clone(times.Shifts), *times.Back) {
-			if len(shift.Stay) > 0 || *shift.BeginsSeconds != last ||
-				*shift.MovedSeconds-*shift.BeginsSeconds < shift.BoundSeconds {
-				t.Fatalf("shift %d: %+v", i+1, shift)
+		for i, batch := range append(slices.Clone(times.Batches), *times.Back) {
+			if len(batch.Stay) > 0 || *batch.BeginsSeconds != last ||
+				*batch.MovedSeconds-*batch.BeginsSeconds < batch.BoundSeconds {
+				t.Fatalf("batch %d: %+v", i+1, batch)
 			}
-			last = *shift.BackSeconds
+			last = *batch.BackSeconds
 		}
 		if *times.EndsSeconds != last || last < times.BoundSeconds {
 			t.Fatalf("%+v", times)
@@ -97,7 +97,7 @@ until: 1s
 `)
 	a := plan.Maintenance(&plan.Request{Fleet: plan.FromInventory(s.Fleet),
 		Hosts: []hypervisor.HostName{"n1"}})
-	times, err := whatif.PlayTimetable(context.Background(), s, &a, nil, 0, nil)
+	times, err := whatif.PlaySchedule(context.Background(), s, &a, nil, 0, nil)
 	if err != nil || times.EndsSeconds == nil || *times.EndsSeconds < 5 {
 		t.Errorf("%+v, %v", times, err)
 	}
@@ -122,13 +122,13 @@ func TestWhoDoesNotConvergeStays(t *testing.T) {
 	r := &plan.Request{Fleet: plan.FromInventory(s.Fleet), Hosts: []hypervisor.HostName{"n1"}}
 	a := plan.Maintenance(r)
 	back := plan.PlanReturn(a.After, r.Fleet)
-	times, err := whatif.PlayTimetable(context.Background(), s, &a, &back, time.Minute, nil)
+	times, err := whatif.PlaySchedule(context.Background(), s, &a, &back, time.Minute, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	stay := []hypervisor.VMID{"default/hot"}
-	out, home := times.Shifts[0], times.Back
-	if len(times.Shifts) != 1 || !slices.Equal(out.Stay, stay) || !slices.Equal(home.Stay, stay) {
+	out, home := times.Batches[0], times.Back
+	if len(times.Batches) != 1 || !slices.Equal(out.Stay, stay) || !slices.Equal(home.Stay, stay) {
 		t.Errorf("%+v", times)
 	}
 	if *out.BeginsSeconds != 0 || out.MovedSeconds != nil || out.BackSeconds != nil ||
@@ -148,7 +148,7 @@ func TestPlayEndsWhenItIsTold(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	told := errors.New("told")
 	cancel(told)
-	if _, err := whatif.PlayTimetable(ctx, s, &a, nil, 0, nil); !errors.Is(err, told) {
+	if _, err := whatif.PlaySchedule(ctx, s, &a, nil, 0, nil); !errors.Is(err, told) {
 		t.Errorf("%v, want %v", err, told)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/godwit-vm/godwit/sim"
 )
 
-// A Contestant is a way to empty hosts: habits of its own, within the operator's limits.
-type Contestant struct {
+// A Candidate is a way to empty hosts: habits of its own, within the operator's limits.
+type Candidate struct {
 	Name string
 	// limits are its own; the operator's hold besides.
 	limits migration.Limits
@@ -24,14 +24,14 @@ type Contestant struct {
 	converge convergence.Policy
 }
 
-// Contestants returns the ways that are compared. Peers come with their limits, their order
+// Candidates returns the ways that are compared. Peers come with their limits, their order
 // and their way to bring transfers to an end; targets are chosen by godwit for all of them
 // (most free memory), and for Adaptive by its own preference.
-func Contestants() []Contestant {
+func Candidates() []Candidate {
 	none := migration.Unlimited
 	kubevirt := migration.Limits{PerCluster: 5, PerSource: 2, PerTarget: none}
 	legacy := convergence.By(convergence.Legacy)
-	return []Contestant{
+	return []Candidate{
 		{Name: "KubeVirt QueueAll", limits: kubevirt, order: evacuation.ByID, converge: legacy},
 		{Name: "KubeVirt FreeSpots", limits: kubevirt, mode: evacuation.FreeSpots,
 			order: evacuation.ByID, converge: legacy},
@@ -46,8 +46,8 @@ func Contestants() []Contestant {
 	}
 }
 
-// config returns the configuration of a world in which the contestant empties c.
-func (w Contestant) config(c *Cluster) sim.Config {
+// config returns the configuration of a world in which the candidate empties c.
+func (w Candidate) config(c *Cluster) sim.Config {
 	cluster := migration.DefaultCluster()
 	l := migration.Limits{PerCluster: min(w.limits.PerCluster, c.Limits.PerCluster),
 		PerSource: min(w.limits.PerSource, c.Limits.PerSource),

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A Rhythm is what a Pulse has heard of one VM so far, from all its processes
+// A HeartbeatLog is what a HeartbeatListener has heard of one VM so far, from all its processes
 // together.
-type Rhythm struct {
+type HeartbeatLog struct {
 	Boots    int       // how often the guest has booted
 	Ready    bool      // its memory is filled: it beats
 	Off      bool      // the power button reached it; it powered itself off
@@ -47,7 +47,7 @@ const maxTroubles = 16
 // Check returns why the guest has not run exactly once and undamaged, or nil.
 // The sequence counts modulo 64: a hole or a repetition of just 64 heartbeats
 // is not seen.
-func (r Rhythm) Check() error {
+func (r HeartbeatLog) Check() error {
 	var why []error
 	for _, t := range r.Troubles {
 		why = append(why, fmt.Errorf("guest: %s at %s: %s", t.Process,
@@ -59,17 +59,17 @@ func (r Rhythm) Check() error {
 // Twice returns why the guest has run twice: a process beat again after another had, or repeated
 // what another had done already. Nil is that it has not, so far as was heard; that heartbeats are
 // missing is no proof.
-func (r Rhythm) Twice() error {
+func (r HeartbeatLog) Twice() error {
 	if r.Returns+r.Repeats == 0 {
 		return nil
 	}
 	return fmt.Errorf("guest: %d returns, %d repeats: %w", r.Returns, r.Repeats, r.Check())
 }
 
-// A ledger turns bytes into a Rhythm. It needs them in the order in which they
+// A ledger turns bytes into a HeartbeatLog. It needs them in the order in which they
 // were sent, those of different processes too.
 type ledger struct {
-	now     Rhythm
+	now     HeartbeatLog
 	next    byte // the low bits of the next heartbeat's number
 	known   bool // next is known
 	retired map[string]bool

@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// A Station is a set of namespaces with a first process in it. The zero value is
+// A Sandbox is a set of namespaces with a first process in it. The zero value is
 // off. Requests may be made concurrently, and are served one at a time; they may not
 // be made while Launch or Kill is under way.
-type Station struct {
+type Sandbox struct {
 	mu   sync.Mutex // one request at a time
 	cmd  *exec.Cmd  // nil: it is off
 	in   *os.File   // its requests; at their end the process ends
@@ -31,7 +31,7 @@ type Station struct {
 // Launch starts a first process in namespaces of its own (CLONE_NEWNET and so on). What
 // it says on standard error goes to the end of a log file. It ends with the
 // process that calls it, however that ends, at the latest.
-func (s *Station) Launch(namespaces uintptr, log string) error {
+func (s *Sandbox) Launch(namespaces uintptr, log string) error {
 	cmd, err := Copy(roleInit)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (s *Station) Launch(namespaces uintptr, log string) error {
 }
 
 // ask has the first process do something.
-func (s *Station) ask(r request) (answer, error) {
+func (s *Sandbox) ask(r request) (answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cmd == nil {
@@ -98,7 +98,7 @@ func (s *Station) ask(r request) (answer, error) {
 // Run runs a program in the namespaces to its end, with an input of at most 64 KiB,
 // and answers what it prints on standard output and error. It fails when the program
 // does.
-func (s *Station) Run(input string, argv ...string) (string, error) {
+func (s *Sandbox) Run(input string, argv ...string) (string, error) {
 	a, err := s.ask(request{Op: opRun, Argv: argv, Input: input})
 	if err == nil && a.Status != 0 {
 		err = fmt.Errorf("%s: exit status %d: %s", strings.Join(argv, " "), a.Status,
@@ -109,8 +109,8 @@ func (s *Station) Run(input string, argv ...string) (string, error) {
 
 // Kill ends the first process, and so all that is in its PID namespace: when it has
 // been waited for, all of it is gone. It may be
-// repeated, and Launch starts the station anew.
-func (s *Station) Kill() error {
+// repeated, and Launch starts the sandbox anew.
+func (s *Sandbox) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cmd == nil {
@@ -127,44 +127,44 @@ func (s *Station) Kill() error {
 	return err
 }
 
-// PID is the first process, as seen from outside; 0 when the station is off.
-func (s *Station) PID() int {
+// PID is the first process, as seen from outside; 0 when the sandbox is off.
+func (s *Sandbox) PID() int {
 	if s.cmd == nil {
 		return 0
 	}
 	return s.cmd.Process.Pid
 }
 
-// Boot makes the namespaces those of a host. The station must have been launched with
+// Boot makes the namespaces those of a host. The sandbox must have been launched with
 // CLONE_NEWNS, CLONE_NEWUTS and CLONE_NEWPID, once before.
-func (s *Station) Boot(spec Spec) error {
+func (s *Sandbox) Boot(spec Spec) error {
 	_, err := s.ask(request{Op: opBoot, Boot: &spec})
 	return err
 }
 
 // StartDaemon starts the one program that is to run on and may be signalled, unless
 // it runs. What it prints goes to the end of a log file, a path inside.
-func (s *Station) StartDaemon(log string, argv ...string) error {
+func (s *Sandbox) StartDaemon(log string, argv ...string) error {
 	_, err := s.ask(request{Op: opDaemon, Argv: argv, Log: log})
 	return err
 }
 
 // SignalDaemon sends the daemon a signal. After SIGKILL it waits for its end; it is
 // then no error when the daemon does not run.
-func (s *Station) SignalDaemon(signal syscall.Signal) error {
+func (s *Sandbox) SignalDaemon(signal syscall.Signal) error {
 	_, err := s.ask(request{Op: opSignal, Signal: signal})
 	return err
 }
 
 // Sweep kills all processes of the host but the first and the daemon.
-func (s *Station) Sweep() error {
+func (s *Sandbox) Sweep() error {
 	_, err := s.ask(request{Op: opSweep})
 	return err
 }
 
 // Outer is the number, as seen from outside, of the process that has the number
 // inside in the host. It fails when there is none.
-func (s *Station) Outer(inside int) (int, error) {
+func (s *Sandbox) Outer(inside int) (int, error) {
 	first := s.PID()
 	space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", first))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // hear plays a score: "a:" and "b:" say which process, every other byte is sent
 // by it, one each millisecond, and "_" is a millisecond of silence.
-func hear(score string) Rhythm {
+func hear(score string) HeartbeatLog {
 	var l ledger
 	at, process := time.Unix(1, 0), "a"
 	for _, part := range strings.Fields(score) {
@@ -31,32 +31,32 @@ func hear(score string) Rhythm {
 func TestRhythm(t *testing.T) {
 	rows := []struct {
 		name, score string
-		want        Rhythm // of the counts only
+		want        HeartbeatLog // of the counts only
 	}{
 		{"a guest boots and beats", "<>ABCD",
-			Rhythm{Boots: 1, Ready: true, Beats: 4, From: "a"}},
-		{"it is heard late", "QRST", Rhythm{Ready: true, Beats: 4, From: "a"}},
-		{"its numbers wrap", "|}~\x7f@AB", Rhythm{Ready: true, Beats: 7, From: "a"}},
+			HeartbeatLog{Boots: 1, Ready: true, Beats: 4, From: "a"}},
+		{"it is heard late", "QRST", HeartbeatLog{Ready: true, Beats: 4, From: "a"}},
+		{"its numbers wrap", "|}~\x7f@AB", HeartbeatLog{Ready: true, Beats: 7, From: "a"}},
 		{"it boots and its first beat is lost", "<>B",
-			Rhythm{Boots: 1, Ready: true, Beats: 1, Holes: 1, From: "a"}},
-		{"it boots and is not ready", "<>AB <", Rhythm{Boots: 2, Beats: 2, From: "a"}},
+			HeartbeatLog{Boots: 1, Ready: true, Beats: 1, Holes: 1, From: "a"}},
+		{"it boots and is not ready", "<>AB <", HeartbeatLog{Boots: 2, Beats: 2, From: "a"}},
 		{"it boots again and counts from one", "<>ABCD <>AB",
-			Rhythm{Boots: 2, Ready: true, Beats: 6, From: "a"}},
-		{"it is off", "<>AB.", Rhythm{Boots: 1, Ready: true, Off: true, Beats: 2, From: "a"}},
-		{"it moves", "a: ABC _ _ b: DEF", Rhythm{Ready: true, Beats: 6, From: "b"}},
+			HeartbeatLog{Boots: 2, Ready: true, Beats: 6, From: "a"}},
+		{"it is off", "<>AB.", HeartbeatLog{Boots: 1, Ready: true, Off: true, Beats: 2, From: "a"}},
+		{"it moves", "a: ABC _ _ b: DEF", HeartbeatLog{Ready: true, Beats: 6, From: "b"}},
 		{"it moves on, and on", "a: AB b: CD c: EF",
-			Rhythm{Ready: true, Beats: 6, From: "c"}},
+			HeartbeatLog{Ready: true, Beats: 6, From: "c"}},
 		{"it moves and loses two", "a: ABC b: FG",
-			Rhythm{Ready: true, Beats: 5, Holes: 2, From: "b"}},
+			HeartbeatLog{Ready: true, Beats: 5, Holes: 2, From: "b"}},
 		{"it moves and runs the last again", "a: ABC b: CD",
-			Rhythm{Ready: true, Beats: 5, Repeats: 1, From: "b"}},
+			HeartbeatLog{Ready: true, Beats: 5, Repeats: 1, From: "b"}},
 		{"it moves and the source goes on", "a: ABC b: D a: D",
-			Rhythm{Ready: true, Beats: 5, Repeats: 1, Returns: 1, From: "a"}},
+			HeartbeatLog{Ready: true, Beats: 5, Repeats: 1, Returns: 1, From: "a"}},
 		{"it starts elsewhere while it runs", "a: ABC b: <>A a: D b: B a: E",
-			Rhythm{Boots: 1, Ready: true, Beats: 7, Holes: 4, Repeats: 1, Returns: 3, From: "a"}},
-		{"it finds damage", "AB!C!D", Rhythm{Ready: true, Beats: 4, Errors: 2, From: "a"}},
-		{"another program writes", "AB\x00C", Rhythm{Ready: true, Beats: 3, Unknown: 1, From: "a"}},
-		{"nothing is heard", "", Rhythm{}},
+			HeartbeatLog{Boots: 1, Ready: true, Beats: 7, Holes: 4, Repeats: 1, Returns: 3, From: "a"}},
+		{"it finds damage", "AB!C!D", HeartbeatLog{Ready: true, Beats: 4, Errors: 2, From: "a"}},
+		{"another program writes", "AB\x00C", HeartbeatLog{Ready: true, Beats: 3, Unknown: 1, From: "a"}},
+		{"nothing is heard", "", HeartbeatLog{}},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
@@ -73,8 +73,8 @@ func TestRhythm(t *testing.T) {
 	}
 }
 
-// counts is all of a Rhythm that can be compared with ==.
-func counts(r Rhythm) [11]any {
+// counts is all of a HeartbeatLog that can be compared with ==.
+func counts(r HeartbeatLog) [11]any {
 	return [...]any{r.Boots, r.Ready, r.Off, r.Beats, r.From, r.Holes, r.Repeats, r.Returns,
 		r.Errors, r.Unknown, len(r.Troubles)}
 }

@@ -17,14 +17,14 @@ import (
 const own = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS |
 	syscall.CLONE_NEWNET
 
-// launched is a station with its own mounts, name and numbers.
-func launched(t *testing.T) (*libvirttest.Station, string) {
+// launched is a sandbox with its own mounts, name and numbers.
+func launched(t *testing.T) (*libvirttest.Sandbox, string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("namespaces need root")
 	}
 	dir := t.TempDir()
-	s := &libvirttest.Station{}
+	s := &libvirttest.Sandbox{}
 	t.Cleanup(func() {
 		if err := s.Kill(); err != nil {
 			t.Error(err)
@@ -41,7 +41,7 @@ func launched(t *testing.T) (*libvirttest.Station, string) {
 	return s, dir
 }
 
-func run(t *testing.T, s *libvirttest.Station, argv ...string) string {
+func run(t *testing.T, s *libvirttest.Sandbox, argv ...string) string {
 	t.Helper()
 	out, err := s.Run("", argv...)
 	if err != nil {
@@ -146,17 +146,17 @@ func eventuallyHas(t *testing.T, pids func() []string, want int) {
 	})
 }
 
-func TestAStationThatIsOffSaysSo(t *testing.T) {
+func TestASandboxThatIsOffSaysSo(t *testing.T) {
 	s, dir := launched(t)
 	if s.PID() == 0 {
-		t.Error("a station that is on has no process")
+		t.Error("a sandbox that is on has no process")
 	}
 	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the second finds the pipe as the first has left it
 		if _, err := s.Run("", "true"); err == nil {
-			t.Error("a station whose first process was killed answers")
+			t.Error("a sandbox whose first process was killed answers")
 		}
 	}
 	for range 2 {
@@ -179,7 +179,7 @@ func TestBootWantsAPIDNamespace(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("namespaces need root")
 	}
-	s := &libvirttest.Station{}
+	s := &libvirttest.Sandbox{}
 	if err := s.Launch(syscall.CLONE_NEWNET, filepath.Join(t.TempDir(), "log")); err != nil {
 		t.Skipf("no namespaces can be made here: %v", err)
 	}

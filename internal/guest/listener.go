@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Pulse listens to the heartbeats of one VM, from all the processes that run
+// A HeartbeatListener listens to the heartbeats of one VM, from all the processes that run
 // it in turn: before a migration it is connected to the source and the target.
 // Its methods are safe for concurrent use.
 //
@@ -23,7 +23,7 @@ import (
 // the wrong order, however busy the machine is. A goroutine for each socket
 // could not promise that, and a guest that ran twice for a moment could not be
 // told from a late reader.
-type Pulse struct {
+type HeartbeatListener struct {
 	poll   int
 	wake   int // an eventfd that ends the goroutine
 	done   chan struct{}
@@ -41,22 +41,22 @@ const pollBatch = 8
 // connectPause is how long a socket that is not there yet is left alone.
 const connectPause = 2 * time.Millisecond
 
-// ErrClosed says that a Pulse was closed.
-var ErrClosed = errors.New("guest: the pulse is closed")
+// ErrClosed says that a HeartbeatListener was closed.
+var ErrClosed = errors.New("guest: the listener is closed")
 
-// NewPulse returns a Pulse that listens to nothing yet. It fails when the system
+// NewHeartbeatListener returns a HeartbeatListener that listens to nothing yet. It fails when the system
 // is out of files. Close ends its goroutine.
-func NewPulse() (*Pulse, error) {
+func NewHeartbeatListener() (*HeartbeatListener, error) {
 	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
-		return nil, fmt.Errorf("guest: make a pulse: %w", os.NewSyscallError("epoll_create1", err))
+		return nil, fmt.Errorf("guest: make a listener: %w", os.NewSyscallError("epoll_create1", err))
 	}
 	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		unix.Close(poll)
-		return nil, fmt.Errorf("guest: make a pulse: %w", os.NewSyscallError("eventfd", err))
+		return nil, fmt.Errorf("guest: make a listener: %w", os.NewSyscallError("eventfd", err))
 	}
-	p := &Pulse{poll: poll, wake: wake, done: make(chan struct{}), feeds: map[int32]string{}}
+	p := &HeartbeatListener{poll: poll, wake: wake, done: make(chan struct{}), feeds: map[int32]string{}}
 	if err := p.add(wake); err != nil {
 		unix.Close(wake)
 		unix.Close(poll)
@@ -69,8 +69,8 @@ func NewPulse() (*Pulse, error) {
 // Connect begins to listen to the process at a Unix socket that QEMU makes. It
 // waits until the socket is there or the context ends. The process's name is
 // the caller's choice and must be another for each process: a process that
-// beats again after another has is an error (see Rhythm.Returns).
-func (p *Pulse) Connect(ctx context.Context, process, path string) error {
+// beats again after another has is an error (see HeartbeatLog.Returns).
+func (p *HeartbeatListener) Connect(ctx context.Context, process, path string) error {
 	for {
 		err := p.connect(process, path)
 		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ECONNREFUSED) {
@@ -84,7 +84,7 @@ func (p *Pulse) Connect(ctx context.Context, process, path string) error {
 	}
 }
 
-func (p *Pulse) connect(process, path string) error {
+func (p *HeartbeatListener) connect(process, path string) error {
 	socket, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("guest: listen to %s: %w", process, os.NewSyscallError("socket", err))
@@ -113,7 +113,7 @@ func (p *Pulse) connect(process, path string) error {
 
 // add watches a file for arrivals, not for being readable: a socket that is read
 // empty then leaves epoll's queue, and comes in anew behind the others.
-func (p *Pulse) add(file int) error {
+func (p *HeartbeatListener) add(file int) error {
 	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: int32(file)}
 	if err := unix.EpollCtl(p.poll, unix.EPOLL_CTL_ADD, file, &event); err != nil {
 		return fmt.Errorf("guest: listen: %w", os.NewSyscallError("epoll_ctl", err))
@@ -122,7 +122,7 @@ func (p *Pulse) add(file int) error {
 }
 
 // listen is the goroutine. It ends when Close wakes it.
-func (p *Pulse) listen() {
+func (p *HeartbeatListener) listen() {
 	defer close(p.done)
 	var buf [4096]byte
 	var events [pollBatch]unix.EpollEvent
@@ -142,7 +142,7 @@ func (p *Pulse) listen() {
 }
 
 // read takes all that a socket has; at its end it is forgotten.
-func (p *Pulse) read(socket int, at time.Time, buf []byte) {
+func (p *HeartbeatListener) read(socket int, at time.Time, buf []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	process := p.feeds[int32(socket)]
@@ -164,8 +164,8 @@ func (p *Pulse) read(socket int, at time.Time, buf []byte) {
 	}
 }
 
-// Rhythm returns what has been heard so far.
-func (p *Pulse) Rhythm() Rhythm {
+// Log returns what has been heard so far.
+func (p *HeartbeatListener) Log() HeartbeatLog {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.ledger.now
@@ -177,15 +177,15 @@ func (p *Pulse) Rhythm() Rhythm {
 // so and that was not heard before. Its heartbeats need not go on where the last process ended,
 // and it may be heard late; that an earlier process beats again after it is still an error. An
 // empty name takes it back.
-func (p *Pulse) Anew(process string) {
+func (p *HeartbeatListener) Anew(process string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ledger.renew(process)
 }
 
-// Mark forgets the largest gap: the next Rhythm tells the largest that ended
+// Mark forgets the largest gap: the next HeartbeatLog tells the largest that ended
 // after now. A gap that is open now counts from where it began.
-func (p *Pulse) Mark() {
+func (p *HeartbeatListener) Mark() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ledger.now.Gap = Gap{}
@@ -193,17 +193,17 @@ func (p *Pulse) Mark() {
 
 // Wait returns when until holds, looking every two milliseconds, or with an
 // error when the context ends.
-func (p *Pulse) Wait(ctx context.Context, until func(Rhythm) bool) error {
+func (p *HeartbeatListener) Wait(ctx context.Context, until func(HeartbeatLog) bool) error {
 	tick := time.NewTicker(connectPause)
 	defer tick.Stop()
 	for {
-		r := p.Rhythm()
+		r := p.Log()
 		if until(r) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("guest: wait for its pulse after %d boots and %d heartbeats: %w",
+			return fmt.Errorf("guest: wait for its heartbeats after %d boots and %d heartbeats: %w",
 				r.Boots, r.Beats, context.Cause(ctx))
 		case <-p.done:
 			return ErrClosed
@@ -214,7 +214,7 @@ func (p *Pulse) Wait(ctx context.Context, until func(Rhythm) bool) error {
 
 // Close stops listening and ends the goroutine. It may be repeated. What was
 // heard stays readable.
-func (p *Pulse) Close() error {
+func (p *HeartbeatListener) Close() error {
 	p.closed.Do(func() {
 		p.mu.Lock()
 		p.ended = true

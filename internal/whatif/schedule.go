@@ -16,12 +16,12 @@ import (
 // rest is what a move takes about, besides sending memory.
 const rest = 2 * time.Second
 
-// A Timetable is when what happens, in seconds since the beginning. A time that is nil, which
+// A Schedule is when each batch of a maintenance plan happens, in seconds since the beginning. A time that is nil, which
 // is null in JSON, is never: a batch that is not emptied is not serviced, and those after it
 // do not begin.
-type Timetable struct {
-	Shifts []Shift `json:"shifts"` // one for each batch
-	Back   *Shift  `json:"back"`   // the way home; null when none was asked for
+type Schedule struct {
+	Batches []Batch `json:"shifts"` // one for each batch
+	Back    *Batch  `json:"back"`   // the way home; null when none was asked for
 	// EndsSeconds is when all is over, BoundSeconds when it is at the earliest: the same
 	// moves at the full speed of the narrowest links, as many at once as may.
 	EndsSeconds *float64 `json:"endsSeconds"`
@@ -32,8 +32,8 @@ type Timetable struct {
 	Violations   []string       `json:"invariantViolations"`
 }
 
-// A Shift is when one batch is emptied and serviced.
-type Shift struct {
+// A Batch is when one batch is emptied and serviced.
+type Batch struct {
 	BeginsSeconds *float64 `json:"beginsSeconds"`
 	MovedSeconds  *float64 `json:"movedSeconds"` // when the last VM has moved
 	BackSeconds   *float64 `json:"backSeconds"`  // when the hosts take VMs again
@@ -63,52 +63,52 @@ func atOnce(s *config.Scenario) int {
 	return (&Play{Scenario: s}).Present().PerCluster
 }
 
-// PlayTimetable plays a plan and, unless it is nil, the way back. Service is how long the hosts of
+// PlaySchedule plays a plan and, unless it is nil, the way back. Service is how long the hosts of
 // a batch are away once they are empty; stops are the VMs that are not migrated one by one, or nil.
-func PlayTimetable(ctx context.Context, s *config.Scenario, a *plan.MaintenancePlan,
-	back *plan.Return, service time.Duration, stops *Stops) (*Timetable, error) {
-	t := &Timetable{Shifts: []Shift{}, Violations: []string{}, EndsSeconds: new(float64)}
+func PlaySchedule(ctx context.Context, s *config.Scenario, a *plan.MaintenancePlan,
+	back *plan.Return, service time.Duration, stops *Stops) (*Schedule, error) {
+	t := &Schedule{Batches: []Batch{}, Violations: []string{}, EndsSeconds: new(float64)}
 	now := *Endless(s)
 	for i := range a.Batches {
 		b := &a.Batches[i]
-		shift, err := t.play(ctx, &now, b.Hosts, b.Waves, stops.on(b.Hosts))
+		batch, err := t.play(ctx, &now, b.Hosts, b.Waves, stops.on(b.Hosts))
 		if err != nil {
 			return nil, err
 		}
-		shift.BackSeconds = later(shift.MovedSeconds, service)
-		t.EndsSeconds = shift.BackSeconds
-		t.BoundSeconds += shift.BoundSeconds + service.Seconds()
-		t.Shifts = append(t.Shifts, *shift)
+		batch.BackSeconds = later(batch.MovedSeconds, service)
+		t.EndsSeconds = batch.BackSeconds
+		t.BoundSeconds += batch.BoundSeconds + service.Seconds()
+		t.Batches = append(t.Batches, *batch)
 		now.Fleet = after(now.Fleet, b.Waves, stops.on(b.Hosts))
 	}
 	if back == nil {
 		t.ranged(service)
 		return t, nil
 	}
-	shift, err := t.play(ctx, &now, nil, back.Waves, stops.on(nil))
+	batch, err := t.play(ctx, &now, nil, back.Waves, stops.on(nil))
 	if err != nil {
 		return nil, err
 	}
-	shift.BackSeconds = shift.MovedSeconds
-	t.Back, t.EndsSeconds = shift, shift.MovedSeconds
-	t.BoundSeconds += shift.BoundSeconds
+	batch.BackSeconds = batch.MovedSeconds
+	t.Back, t.EndsSeconds = batch, batch.MovedSeconds
+	t.BoundSeconds += batch.BoundSeconds
 	t.ranged(service)
 	return t, nil
 }
 
 // ranged sums up the ranges of all batches and of the way back.
-func (t *Timetable) ranged(service time.Duration) {
+func (t *Schedule) ranged(service time.Duration) {
 	if t.EndsSeconds == nil {
 		return
 	}
 	t.Range = &predict.Range{}
-	shifts := t.Shifts
+	batches := t.Batches
 	if t.Back != nil {
-		shifts = append(slices.Clone(shifts), *t.Back)
+		batches = append(slices.Clone(batches), *t.Back)
 	}
-	for i := range shifts {
-		r, away := shifts[i].Range, service.Seconds()
-		if i == len(t.Shifts) {
+	for i := range batches {
+		r, away := batches[i].Range, service.Seconds()
+		if i == len(t.Batches) {
 			away = 0
 		}
 		t.Range.P10, t.Range.P50, t.Range.P90 = t.Range.P10+r.P10+away, t.Range.P50+r.P50+away,
@@ -116,38 +116,38 @@ func (t *Timetable) ranged(service time.Duration) {
 	}
 }
 
-// play plays the moves of one batch, from where the timetable ends.
-func (t *Timetable) play(ctx context.Context, s *config.Scenario, hosts []hypervisor.HostName,
-	waves []plan.Wave, stops *Stops) (*Shift, error) {
+// play plays the moves of one batch, from where the schedule ends.
+func (t *Schedule) play(ctx context.Context, s *config.Scenario, hosts []hypervisor.HostName,
+	waves []plan.Wave, stops *Stops) (*Batch, error) {
 	p := &Play{Scenario: s, Hosts: hosts, Waves: waves, Stops: stops}
 	run, err := p.Nominal(ctx)
 	if err != nil {
 		return nil, err
 	}
 	last := max(0, run.Empty) // a VM that is shut down has left, too
-	shift := &Shift{BeginsSeconds: t.EndsSeconds, Stay: []hypervisor.VMID{},
+	batch := &Batch{BeginsSeconds: t.EndsSeconds, Stay: []hypervisor.VMID{},
 		BoundSeconds: bound(s, waves, stops).Seconds()}
-	for _, passage := range run.Passages {
-		if passage.Done {
-			last = max(last, passage.Began+passage.Took)
+	for _, result := range run.Results {
+		if result.Done {
+			last = max(last, result.Began+result.Took)
 		}
 	}
-	if shift.Obstacles, err = p.Stuck(ctx, run); err != nil {
+	if batch.Obstacles, err = p.Stuck(ctx, run); err != nil {
 		return nil, err
 	}
-	for _, o := range shift.Obstacles {
-		shift.Stay = append(shift.Stay, o.VM)
+	for _, o := range batch.Obstacles {
+		batch.Stay = append(batch.Stay, o.VM)
 	}
-	if len(shift.Stay) == 0 && run.Empty >= 0 {
-		shift.MovedSeconds = later(t.EndsSeconds, last)
-		if shift.Range, err = p.ranged(run, last); err != nil {
+	if len(batch.Stay) == 0 && run.Empty >= 0 {
+		batch.MovedSeconds = later(t.EndsSeconds, last)
+		if batch.Range, err = p.ranged(run, last); err != nil {
 			return nil, err
 		}
 	}
 	for _, v := range run.Violations {
 		t.Violations = append(t.Violations, v.Invariant+": "+v.Detail)
 	}
-	return shift, nil
+	return batch, nil
 }
 
 // later returns a time that is so much later; never stays never.

@@ -16,9 +16,9 @@ import (
 )
 
 // console is a debug console without a machine.
-func console(t *testing.T, p *guest.Pulse, process string) net.Conn {
+func console(t *testing.T, p *guest.HeartbeatListener, process string) net.Conn {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "pulse")
+	dir, err := os.MkdirTemp("/tmp", "listener")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func send(t *testing.T, to net.Conn, codes ...byte) {
 // TestWhatTwoProcessesSendIsHeardInOrder hands over many times as fast as
 // sockets allow: were the order ever lost, a move would look like a return.
 func TestWhatTwoProcessesSendIsHeardInOrder(t *testing.T) {
-	p := newPulse(t)
+	p := newListener(t)
 	const moves = 200
 	last := console(t, p, "0")
 	for i := range moves {
@@ -65,7 +65,7 @@ func TestWhatTwoProcessesSendIsHeardInOrder(t *testing.T) {
 }
 
 func TestMarkForgetsTheLargestGap(t *testing.T) {
-	p := newPulse(t)
+	p := newListener(t)
 	c := console(t, p, "source")
 	send(t, c, 'A')
 	await(t, p, beats(1))
@@ -75,13 +75,13 @@ func TestMarkForgetsTheLargestGap(t *testing.T) {
 		t.Errorf("the largest gap is %v", g.Length)
 	}
 	p.Mark()
-	if g := p.Rhythm().Gap; g.Length != 0 {
+	if g := p.Log().Gap; g.Length != 0 {
 		t.Errorf("after the mark the largest gap is %v", g.Length)
 	}
 }
 
 func TestAProcessThatEndsIsForgotten(t *testing.T) {
-	p := newPulse(t)
+	p := newListener(t)
 	c := console(t, p, "source")
 	send(t, c, 'A')
 	c.Close()
@@ -92,7 +92,7 @@ func TestAProcessThatEndsIsForgotten(t *testing.T) {
 }
 
 func TestConnectGivesUpWithItsContext(t *testing.T) {
-	p := newPulse(t)
+	p := newListener(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	if err := p.Connect(ctx, "source", "/tmp/no/such/socket"); !errors.Is(err,
@@ -105,7 +105,7 @@ func TestConnectGivesUpWithItsContext(t *testing.T) {
 }
 
 func TestAClosedPulseSaysSo(t *testing.T) {
-	p := newPulse(t)
+	p := newListener(t)
 	c := console(t, p, "source")
 	for range 2 {
 		if err := p.Close(); err != nil {
@@ -122,7 +122,7 @@ func TestAClosedPulseSaysSo(t *testing.T) {
 
 // BenchmarkPulse is the cost of one heartbeat, its sender's included.
 func BenchmarkPulse(b *testing.B) {
-	p, err := guest.NewPulse()
+	p, err := guest.NewHeartbeatListener()
 	if err != nil {
 		b.Fatal(err)
 	}
