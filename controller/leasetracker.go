@@ -29,10 +29,10 @@ func newLeaseTracker() leaseTracker {
 }
 
 // take takes in what has changed. No host is silent that could not be heard: after a gap
-// of more than patience, or when the clock was set back, all silences begin anew.
-func (s *leaseTracker) take(c *store.Changes, now time.Time, patience time.Duration) {
-	deaf := now.Before(s.looked) || now.Sub(s.looked) > patience
-	if s.looked, s.seen = now, c.Next; deaf {
+// of more than leaseDuration, or when the clock was set back, all silences begin anew.
+func (s *leaseTracker) take(c *store.Changes, now time.Time, leaseDuration time.Duration) {
+	missed := now.Before(s.looked) || now.Sub(s.looked) > leaseDuration
+	if s.looked, s.seen = now, c.Next; missed {
 		s.watch, s.met = store.FailureDetector{}, map[hypervisor.HostName]time.Time{}
 		s.began, s.since, s.settled = now, c.Next, false
 	}
@@ -49,7 +49,7 @@ func (s *leaseTracker) take(c *store.Changes, now time.Time, patience time.Durat
 			s.forget(host)
 		}
 	}
-	if deaf {
+	if missed {
 		for _, l := range s.leases {
 			s.watch.See(l, now)
 		}

@@ -63,13 +63,13 @@ func (s *attended) Put(ctx context.Context, r store.Record, while ...store.Recor
 	return stored, err
 }
 
-// deaf is a store that does not tell of what an owner's lease has become.
-type deaf struct {
+// noLeaseChanges is a store that does not tell of what an owner's lease has become.
+type noLeaseChanges struct {
 	store.Store
 	to string
 }
 
-func (d *deaf) Changes(ctx context.Context, f store.Feed, since store.Revision) (
+func (d *noLeaseChanges) Changes(ctx context.Context, f store.Feed, since store.Revision) (
 	store.Changes, error) {
 	c, err := d.Store.Changes(ctx, f, since)
 	c.Records = slices.DeleteFunc(c.Records, func(r store.Record) bool {
@@ -80,7 +80,7 @@ func (d *deaf) Changes(ctx context.Context, f store.Feed, since store.Revision) 
 
 func TestAStaleViewOfAHostThatBeatsFencesNoHost(t *testing.T) {
 	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
-	line := &deaf{Store: s.store}
+	line := &noLeaseChanges{Store: s.store}
 	s.line = line
 	s.restart()
 	s.addVM("a", "n1", gib)

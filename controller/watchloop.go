@@ -74,7 +74,7 @@ func (e *watchLoop) looked() {
 	}
 }
 
-// lastError returns why Wait last failed since deaf was last asked; nil when it has not.
+// lastError returns why Wait last failed since lastError was last called; nil when it has not.
 func (e *watchLoop) lastError() error {
 	if err := e.failed.Swap(nil); err != nil {
 		return *err

@@ -60,8 +60,8 @@ type ActiveMigration struct {
 // also before it is accepted: otherwise a second look creates as many again.
 // One that goes to another cluster takes it from Scheduled on.
 //
-// A VM that migrates several times counts several times, a flight that is given
-// twice (by ID) once, and a flight whose VM is gone still counts in the cluster.
+// A VM that migrates several times counts several times, a migration that is given
+// twice (by ID) once, and a migration whose VM is gone still counts in the cluster.
 //
 // Compatible counts only migrations that hold a slot in the mode FreeSpots, and
 // compares names without their namespaces, as KubeVirt did: a migration of

@@ -168,7 +168,7 @@ func (w *World) heard(p *participant) {
 
 func (e DropNotifications) happen(w *World) {
 	w.fault(e.Host, "hears nothing")
-	w.people[e.Host].deaf = w.now.Add(e.For)
+	w.people[e.Host].dropsUntil = w.now.Add(e.For)
 }
 
 func (e Repeat) happen(w *World) {

@@ -15,24 +15,24 @@ import (
 // participant is the process of a controller or of an agent: it runs, is dead,
 // or is about to die, and its clock may be wrong.
 type participant struct {
-	host  hypervisor.HostName // "" is the controller; the machine's name
-	as    hypervisor.HostName // the host whose name a second agent claims; "" is its own
-	copy  bool                // its directory is a copy of the other's
-	line  FlakyStore          // its connection to the store
-	phone FlakyHypervisor     // an agent's connection to its hypervisor
-	real  *fake.Host          // what is at its other end
-	brain store.Participant   // nil while the process is dead
-	aside store.Participant   // what Config.Beside has made; nil is nothing
-	claim *store.LeaseClaim   // to the host's name; nil is none
-	empty bool                // it came with an empty directory
-	ended bool                // it is not started any more
-	count int                 // how often it was started
-	boots int                 // how often its host was cut from power
-	skew  time.Duration       // how far its clock is ahead
-	deaf  time.Time           // until when it misses hints and notifications
-	busy  time.Time           // until when a call keeps it waiting
-	since time.Time           // when the process died
-	lasts time.Duration       // how long it will be dead that dies at a write
+	host       hypervisor.HostName // "" is the controller; the machine's name
+	as         hypervisor.HostName // the host whose name a second agent claims; "" is its own
+	copy       bool                // its directory is a copy of the other's
+	line       FlakyStore          // its connection to the store
+	phone      FlakyHypervisor     // an agent's connection to its hypervisor
+	real       *fake.Host          // what is at its other end
+	brain      store.Participant   // nil while the process is dead
+	aside      store.Participant   // what Config.Beside has made; nil is nothing
+	claim      *store.LeaseClaim   // to the host's name; nil is none
+	empty      bool                // it came with an empty directory
+	ended      bool                // it is not started any more
+	count      int                 // how often it was started
+	boots      int                 // how often its host was cut from power
+	skew       time.Duration       // how far its clock is ahead
+	dropsUntil time.Time           // until when it misses hints and notifications
+	busy       time.Time           // until when a call keeps it waiting
+	since      time.Time           // when the process died
+	lasts      time.Duration       // how long it will be dead that dies at a write
 
 	pages  [2]pages   // the ledger in its directory, and in the one that was emptied
 	reborn bool       // it starts again when it is woken

@@ -360,7 +360,7 @@ func (w *World) settle(writer *participant) {
 			w.changed = w.now
 		}
 		p := h.Reader.(*participant)
-		if a, ok := p.brain.(*agent.Agent); ok && !p.deaf.After(w.now) && a.Hint(h.VM) {
+		if a, ok := p.brain.(*agent.Agent); ok && !p.dropsUntil.After(w.now) && a.Hint(h.VM) {
 			w.wake(p, w.now.Add(w.late()))
 		}
 	}
@@ -371,7 +371,7 @@ func (w *World) settle(writer *participant) {
 		w.changed = w.now
 		p, _ := news.Reader.(*participant)
 		switch {
-		case p == nil || p.brain == nil || p.deaf.After(w.now):
+		case p == nil || p.brain == nil || p.dropsUntil.After(w.now):
 		case p != writer || !p.answered():
 			w.wake(p, w.now.Add(w.late()))
 		}

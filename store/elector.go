@@ -24,18 +24,18 @@ type Election struct {
 	Session string
 	// Every is how often a heartbeat is sent. Default: 5s.
 	Every time.Duration
-	// Patience is how long the leader must be silent, by our own clock, before we take
+	// LeaseDuration is how long the leader must be silent, by our own clock, before we take
 	// over. Default: 30s.
-	Patience time.Duration
+	LeaseDuration time.Duration
 	// Alone says that no other process with this identity lives: see [LeaseConfig].
 	Alone bool
 }
 
-// LeaderPatience returns how long a leader must be silent before another process takes over, by what is
-// configured of [Election]: patience itself, or a multiple of every; zero is the default.
-func LeaderPatience(every, patience time.Duration) time.Duration {
-	if patience > 0 {
-		return patience
+// LeaderLeaseDuration returns how long a leader must be silent before another process takes over, by what is
+// configured of [Election]: its duration, or a multiple of every; zero is the default.
+func LeaderLeaseDuration(every, duration time.Duration) time.Duration {
+	if duration > 0 {
+		return duration
 	}
 	if every <= 0 {
 		every = 5 * time.Second
@@ -50,13 +50,13 @@ func (c *Election) complete() error {
 	if c.Every <= 0 {
 		c.Every = 5 * time.Second
 	}
-	c.Patience = LeaderPatience(c.Every, c.Patience)
+	c.LeaseDuration = LeaderLeaseDuration(c.Every, c.LeaseDuration)
 	switch {
 	case c.Identity == "":
 		return fmt.Errorf("lease %s: Identity is empty: name the process that is to lead", c.Name)
-	case c.Patience/2 < c.Every:
-		return fmt.Errorf("lease %s: Patience is %v: give it at least twice Every, %v", c.Name,
-			c.Patience, c.Every)
+	case c.LeaseDuration/2 < c.Every:
+		return fmt.Errorf("lease %s: the lease duration is %v: give at least twice the heartbeat interval, %v", c.Name,
+			c.LeaseDuration, c.Every)
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (e *Elector) lives(ctx context.Context, now time.Time) (bool, error) {
 		}
 		what.pulse = pulseOf(l)
 	}
-	return e.quiet.see(what, now, e.config.Every) < e.config.Patience, nil
+	return e.quiet.see(what, now, e.config.Every) < e.config.LeaseDuration, nil
 }
 
 // takeOver makes us the leader unless another was faster, or our name is not ours.

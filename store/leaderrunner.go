@@ -29,7 +29,7 @@ type LeaderRunner struct {
 // what the one before knew, others may have changed since. Its store is guarded.
 //
 // The inner participant must not keep the caller longer than a part of
-// [Election.Patience]: no heartbeat is sent meanwhile.
+// [Election.LeaseDuration]: no heartbeat is sent meanwhile.
 func NewLeaderRunner(e *Elector, store Store, begin func(Store) Participant) *LeaderRunner {
 	return &LeaderRunner{elector: e, store: store, begin: begin}
 }

@@ -266,8 +266,8 @@ func TestAConfigurationThatCannotWorkIsRefused(t *testing.T) {
 	}{
 		{"a lease without an owner", store.LeaseConfig{Session: "a"}},
 		{"a lease without a session", store.LeaseConfig{Owner: "host/n1"}},
-		{"patience that a single heartbeat outlasts", store.LeaseConfig{Owner: "host/n1",
-			Session: "a", Every: time.Second, Patience: time.Second}},
+		{"a lease duration that a single heartbeat outlasts", store.LeaseConfig{Owner: "host/n1",
+			Session: "a", Every: time.Second, LeaseDuration: time.Second}},
 	} {
 		if _, err := store.NewRenewer(store.NewMemory(), c.beat); err == nil {
 			t.Errorf("%s: no error", c.name)
@@ -280,7 +280,7 @@ func TestAConfigurationThatCannotWorkIsRefused(t *testing.T) {
 		{"an elector without a name", store.Election{Session: "a"}},
 		{"an elector without a session", store.Election{Identity: "a"}},
 		{"a leader that is lost before its next sign", store.Election{Identity: "a",
-			Session: "a", Patience: 6 * time.Second}},
+			Session: "a", LeaseDuration: 6 * time.Second}},
 	} {
 		if _, err := store.NewElector(store.NewMemory(), c.e); err == nil {
 			t.Errorf("%s: no error", c.name)

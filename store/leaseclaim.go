@@ -16,9 +16,9 @@ type Tenancy struct {
 	Host hypervisor.HostName
 	// Identity is the claiming process. It is needed.
 	Identity Identity
-	// Boot, Session, Lock, Every and Patience are as in [LeaseConfig].
-	Boot, Session, Lock string
-	Every, Patience     time.Duration
+	// Boot, Session, Lock, Every and LeaseDuration are as in [LeaseConfig].
+	Boot, Session, Lock  string
+	Every, LeaseDuration time.Duration
 	// Describe answers what the host has, for the record of a host that is new. Default: no
 	// more than its name.
 	Describe func(context.Context) (hypervisor.Host, error)
@@ -66,7 +66,7 @@ func NewLeaseClaim(store Store, config Tenancy) (*LeaseClaim, error) {
 	}
 	b, err := NewRenewer(store, LeaseConfig{Owner: HostLease(config.Host), Boot: config.Boot,
 		Session: config.Session, Lock: config.Lock, Every: config.Every,
-		Patience: config.Patience})
+		LeaseDuration: config.LeaseDuration})
 	if err != nil {
 		return nil, err
 	}

@@ -21,10 +21,10 @@ type LeaseConfig struct {
 	// Every is how often a sign is given. Default: 5s, a sixth of the 30 s after which
 	// the silent are taken for lost.
 	Every time.Duration
-	// Patience is how long another process with our name must be silent before we take
+	// LeaseDuration is how long another process with our name must be silent before we take
 	// its lease. It should be shorter than what makes others take the owner for
 	// silent, so that a restart goes unnoticed. Default: three times Every.
-	Patience time.Duration
+	LeaseDuration time.Duration
 	// Alone says that no other process with this name lives, which the caller knows for
 	// certain: it holds the lock of a file, say. A lease that is found is then taken at
 	// once.
@@ -39,8 +39,8 @@ func (c *LeaseConfig) complete() error {
 	if c.Every <= 0 {
 		c.Every = 5 * time.Second
 	}
-	if c.Patience <= 0 {
-		c.Patience = 3 * min(c.Every, math.MaxInt64/3)
+	if c.LeaseDuration <= 0 {
+		c.LeaseDuration = 3 * min(c.Every, math.MaxInt64/3)
 	}
 	switch {
 	case c.Owner == "":
@@ -48,9 +48,9 @@ func (c *LeaseConfig) complete() error {
 	case c.Session == "":
 		return fmt.Errorf("lease %s: Session is empty: give each start of a process its own",
 			c.Owner)
-	case c.Patience/2 < c.Every:
-		return fmt.Errorf("lease %s: Patience is %v: give it at least twice Every, %v", c.Owner,
-			c.Patience, c.Every)
+	case c.LeaseDuration/2 < c.Every:
+		return fmt.Errorf("lease %s: the lease duration is %v: give at least twice the heartbeat interval, %v", c.Owner,
+			c.LeaseDuration, c.Every)
 	}
 	return nil
 }
@@ -188,7 +188,7 @@ func (b *Renewer) leave(stored *Lease, now time.Time) bool {
 	silent := b.quiet.see(pulseOf(stored), now, b.config.Every)
 	b.alive = b.held || b.rival != nil && (b.alive || pulseOf(b.rival) != pulseOf(stored))
 	b.rival, b.held = stored, false
-	if silent < b.config.Patience {
+	if silent < b.config.LeaseDuration {
 		return true
 	}
 	b.rival, b.alive = nil, false

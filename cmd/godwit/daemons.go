@@ -155,8 +155,8 @@ func controllerCommand() *cobra.Command {
 		if err := named("--name", d.Name); err != nil {
 			return err
 		}
-		if d.Patience < 0 {
-			return fmt.Errorf("--lease-duration: %v is negative: write 30s", d.Patience)
+		if d.LeaseDuration < 0 {
+			return fmt.Errorf("--lease-duration: %v is negative: write 30s", d.LeaseDuration)
 		}
 		var done func() error
 		if d.Dependencies, done, err = f.surroundings(c.Context(), c.ErrOrStderr()); err != nil {
@@ -186,7 +186,7 @@ func controllerCommand() *cobra.Command {
 		"seen of etcd;\ndefault: $"+stateVariable+"; of bolt's file: PATH.seen")
 	flags.StringVar(&fencing, "fencing", "", "`FILE` with the fencing devices")
 	flags.StringVar(&conf, "config", "", "`FILE` with limits, policies, timeouts, quotas")
-	flags.DurationVar(&d.Patience, "lease-duration", 0, "take over after this `TIME` without a leader "+
+	flags.DurationVar(&d.LeaseDuration, "lease-duration", 0, "take over after this `TIME` without a leader "+
 		"heartbeat;\ndefault: 6 heartbeat intervals")
 	cli.FormerFlag(flags, "patience", "lease-duration")
 	return c

@@ -206,7 +206,7 @@ func (d guest) Reboot(ctx context.Context, f found) error {
 		return nil
 	case backend.Act:
 		d.SetRebooted(false)
-		err := d.doing(hypervisor.Rebooting, time.Now().Add(backend.RebootPatience).UTC())
+		err := d.doing(hypervisor.Rebooting, time.Now().Add(backend.RebootTimeout).UTC())
 		if err != nil {
 			return err
 		}

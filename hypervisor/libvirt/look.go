@@ -174,8 +174,8 @@ func (d *domain) See(ctx context.Context) (observation, error) {
 	return s, nil
 }
 
-// patience is how long a QEMU may take to tell how its migration goes.
-const patience = 2 * time.Second
+// statsTimeout is how long a QEMU may take to tell how its migration goes.
+const statsTimeout = 2 * time.Second
 
 // figures says how the domain's migration goes. It does not ask where nothing is to be
 // learnt, nor a QEMU that has not answered yet: what that said last is taken, and waited for
@@ -184,7 +184,7 @@ func (d *domain) figures(ctx context.Context, call libvirtCall) (observation, er
 	if d.Job().Receives() {
 		return observation{}, nil
 	}
-	short, cancel := context.WithTimeout(ctx, patience)
+	short, cancel := context.WithTimeout(ctx, statsTimeout)
 	defer cancel()
 	d.mu.Lock()
 	last, switching := d.last, d.stood && call == calling

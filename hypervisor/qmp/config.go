@@ -58,9 +58,9 @@ type Config struct {
 	// and is silent for twice as long, and for the downtime allowed besides, is told that the
 	// link is lost.
 	Timeout time.Duration
-	// Patience is how long a target's host may be out of reach at the switch-over
+	// TargetTimeout is how long a target's host may be out of reach at the switch-over
 	// before the outcome counts as unknown. It is asked again for ever. Default: 5s.
-	Patience time.Duration
+	TargetTimeout time.Duration
 	// TLS encrypts the memory and the disks of VMs on their way. Default: none.
 	TLS *TLS
 	// Dial makes the connections to other hosts, which are then passed to QEMU:
@@ -111,8 +111,8 @@ func (c Config) complete() (Config, error) {
 		bad = append(bad, fmt.Errorf(
 			"config: Accelerator: %q is neither kvm nor tcg", c.Accelerator))
 	}
-	if c.Memory < 0 || c.CPUs < 0 || c.Link < 0 || c.Timeout < 0 || c.Patience < 0 {
-		bad = append(bad, errors.New("config: Memory, CPUs, Link, Timeout and Patience: "+
+	if c.Memory < 0 || c.CPUs < 0 || c.Link < 0 || c.Timeout < 0 || c.TargetTimeout < 0 {
+		bad = append(bad, errors.New("config: Memory, CPUs, Link, Timeout and TargetTimeout: "+
 			"none may be negative"))
 	}
 	if c.Port < 0 || c.Port > 65535 {
@@ -165,8 +165,8 @@ func (c *Config) defaults() {
 	if c.Timeout == 0 {
 		c.Timeout = 10 * time.Second
 	}
-	if c.Patience == 0 {
-		c.Patience = 5 * time.Second
+	if c.TargetTimeout == 0 {
+		c.TargetTimeout = 5 * time.Second
 	}
 	if c.Advertise == nil {
 		c.Advertise = func(address string) string { return address }

@@ -360,7 +360,7 @@ func (d move) announce(stood time.Duration) {
 				return
 			}
 			m.Downtime = stood + time.Since(began)
-			final := d.told(ctx, err, time.Since(began) > d.Node.Patience)
+			final := d.told(ctx, err, time.Since(began) > d.Node.TargetTimeout)
 			if final {
 				return
 			}

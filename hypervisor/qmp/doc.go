@@ -10,7 +10,7 @@
 //
 // A [Host] is a [hypervisor.Hypervisor]. Its process may die at any instruction,
 // by SIGKILL too, and no running VM notices: the next [New] finds every QEMU from
-// the directory and goes on, with a migration in full flight as well.
+// the directory and goes on, also in the middle of a migration.
 //
 // # Which host may run the VM
 //

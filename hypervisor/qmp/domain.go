@@ -138,7 +138,7 @@ func (d *domain) Look(ctx context.Context) (look, qemu.Migration, error) {
 		return look{}, m, nil
 	}
 	caller := ctx
-	ctx, cancel := context.WithTimeout(ctx, d.patience())
+	ctx, cancel := context.WithTimeout(ctx, d.answerTimeout())
 	defer cancel()
 	l, begun := look{Alive: true}, d.look()
 	var err error
@@ -211,8 +211,8 @@ func (d *domain) recount(job hypervisor.JobID, ram *qemu.RAM) {
 // briefly is how long a QEMU may take that has not answered before.
 const briefly = 100 * time.Millisecond
 
-// patience returns how long the domain's QEMU may take to answer.
-func (d *domain) patience() time.Duration {
+// answerTimeout returns how long the domain's QEMU may take to answer.
+func (d *domain) answerTimeout() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.silent.IsZero() {

@@ -35,9 +35,9 @@ import (
 // maxLine bounds a message, in bytes.
 const maxLine = 64 << 10
 
-// patience bounds how long a listener waits for the rest of a message and for its
+// messageTimeout bounds how long a listener waits for the rest of a message and for its
 // answer to be taken.
-const patience = 10 * time.Second
+const messageTimeout = 10 * time.Second
 
 // idle is how long a connection may be quiet between two messages.
 const idle = time.Hour
@@ -342,15 +342,15 @@ func (s *server) serve(c net.Conn) {
 		s.mu.Unlock()
 	}()
 	r := bufio.NewReaderSize(c, 4096)
-	for wait, genuine := patience, true; genuine; wait = idle {
+	for wait, genuine := messageTimeout, true; genuine; wait = idle {
 		c.SetReadDeadline(time.Now().Add(wait))
 		line, err := readLine(r)
 		if err != nil {
 			return
 		}
-		c.SetWriteDeadline(time.Now().Add(patience))
+		c.SetWriteDeadline(time.Now().Add(messageTimeout))
 		var answer []byte
-		answer, genuine = s.hear(c, line) // a stranger is not listened to again
+		answer, genuine = s.hear(c, line) // an unauthenticated client is not listened to again
 		if _, err := c.Write(answer); err != nil {
 			return
 		}

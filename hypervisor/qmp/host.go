@@ -103,7 +103,7 @@ func (c *Config) node(f qemu.Features, j *journal) *node {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	n := &node{Listen: c.Listen, Timeout: c.Timeout, Patience: c.Patience, Dial: dial,
+	n := &node{Listen: c.Listen, Timeout: c.Timeout, TargetTimeout: c.TargetTimeout, Dial: dial,
 		Advertise: c.Advertise, Journal: j,
 		QEMU: &qemu.Launcher{Path: c.QEMU, Features: f, Timeout: c.Timeout, TLS: c.TLS,
 			Passed: c.Dial != nil, Monitor: c.Monitor, Args: c.Args, Dir: j.Dir, Disks: j.Disks,

@@ -120,7 +120,7 @@ func (l *lab) config(n name) qmp.Config {
 	c := qmp.Config{Name: n, Dir: filepath.Join(l.dir, string(n)),
 		Locks: filepath.Join(l.dir, "locks", string(n)), Memory: 4 * hypervisor.GiB,
 		CPUs: 64, Accelerator: l.accel, Features: &f,
-		Patience: 500 * time.Millisecond, Timeout: testutil.Limit(30 * time.Second)}
+		TargetTimeout: 500 * time.Millisecond, Timeout: testutil.Limit(30 * time.Second)}
 	if l.change != nil {
 		l.change(&c)
 	}

@@ -169,7 +169,7 @@ func (d guest) Reboot(ctx context.Context, p found) error {
 		return nil
 	case backend.Act:
 		err := d.Put(true, func(r *domainRecord) {
-			r.Doing, r.By = hypervisor.Rebooting, time.Now().Add(backend.RebootPatience).UTC()
+			r.Doing, r.By = hypervisor.Rebooting, time.Now().Add(backend.RebootTimeout).UTC()
 		})
 		if err != nil {
 			return err

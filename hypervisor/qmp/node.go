@@ -16,10 +16,10 @@ import (
 // A node is what the domains of one host share.
 type node struct {
 	backend.Node[*domain, *jobRecord]
-	Here     url.URL       // where other hosts find this one
-	Listen   string        // the IP address of this host; "" is unix sockets only
-	Timeout  time.Duration // how long a QEMU or another host may take to answer
-	Patience time.Duration // how long a target's host may be out of reach
+	Here          url.URL       // where other hosts find this one
+	Listen        string        // the IP address of this host; "" is unix sockets only
+	Timeout       time.Duration // how long a QEMU or another host may take to answer
+	TargetTimeout time.Duration // how long a target's host may be out of reach
 	// Dial makes connections to other hosts.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Advertise returns the address at which other hosts reach one of ours.

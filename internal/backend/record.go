@@ -18,7 +18,7 @@ type Domain struct {
 	// Ran: the guest was let run, or may have been. It is written before it is.
 	Ran bool
 	// Doing is what was asked and is under way: Starting, Stopping, Rebooting, or
-	// Absent for nothing; By is when patience ends.
+	// Absent for nothing; By is its deadline.
 	Doing hypervisor.DomainState
 	By    time.Time
 	// Asked is when the guest's power button was pressed last for that.

@@ -78,9 +78,9 @@ const (
 	Shorten
 )
 
-// RebootPatience is how long a guest that is asked to reboot may take to shut
+// RebootTimeout is how long a guest that is asked to reboot may take to shut
 // down before it is reset.
-const RebootPatience = 30 * time.Second
+const RebootTimeout = 30 * time.Second
 
 // Stop is the rule of a Stop that gives the guest until by. What is under way is d's; nil is nothing.
 func Stop(s hypervisor.DomainState, d *Domain, by time.Time) Answer {

@@ -45,9 +45,9 @@ const (
 	// poll is how often a policy looks besides at the end of each pass: as often as an
 	// agent does by default.
 	poll = time.Second
-	// patience is when a transfer without an end is given up by the contest: it then
+	// transferTimeout is when a transfer without an end is given up by the benchmark: it then
 	// counts as failed.
-	patience = 6 * time.Hour
+	transferTimeout = 6 * time.Hour
 )
 
 const job, guest = "contest", hypervisor.VMID("contest/guest")
@@ -119,7 +119,7 @@ func (r *runner) race() error {
 			due = due || hint.Host == "source"
 		}
 		over, err := r.observe(at, due)
-		if over || err != nil || at >= patience {
+		if over || err != nil || at >= transferTimeout {
 			r.outcome.Took = at
 			return err
 		}

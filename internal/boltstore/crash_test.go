@@ -147,12 +147,12 @@ func TestOneProcessAtATime(t *testing.T) {
 	if !lines.Scan() {
 		t.Fatal("the child has not opened the file")
 	}
-	_, err := boltstore.Config{Path: path, Patience: 50 * time.Millisecond}.Open()
+	_, err := boltstore.Config{Path: path, LockTimeout: 50 * time.Millisecond}.Open()
 	wantError(t, err, store.Unavailable, fmt.Sprintf("process %d", c.Process.Pid), path)
 	must(t, c.Process.Kill())
 	_ = c.Wait()
 	s := open(t, path) // the lock ended with the process
-	_, err = boltstore.Config{Path: path, Patience: 50 * time.Millisecond}.Open()
+	_, err = boltstore.Config{Path: path, LockTimeout: 50 * time.Millisecond}.Open()
 	wantError(t, err, store.Unavailable, fmt.Sprintf("process %d", os.Getpid()))
 	put(t, s, vmOn("v", "n1")) // the one that has it is not disturbed
 	must(t, s.Close())

@@ -24,8 +24,8 @@ type Config struct {
 	// Path is the file. Others must not be able to write to its directory, which is made if it
 	// is missing; the file is closed to others by its own mode.
 	Path string
-	// Patience is how long to wait for another process to close the file. Default: 1s.
-	Patience time.Duration
+	// LockTimeout is how long to wait for another process to close the file. Default: 1s.
+	LockTimeout time.Duration
 	// MaxSize is how large the file may become; then the store is Full. Default: what the
 	// process may write (RLIMIT_FSIZE), which is the limit in any case.
 	MaxSize hypervisor.Bytes
@@ -56,8 +56,8 @@ func (c Config) Open() (*Store, error) {
 }
 
 func (c Config) open() (*Store, error) {
-	if c.Patience <= 0 {
-		c.Patience = time.Second
+	if c.LockTimeout <= 0 {
+		c.LockTimeout = time.Second
 	}
 	if at := c.maxSize(); at > 0 && at < smallest {
 		return nil, fmt.Errorf("files of %d bytes are allowed, and a store needs %d: %w", at,
@@ -76,11 +76,11 @@ func (c Config) open() (*Store, error) {
 	var held *contents
 	var file *os.File
 	db, err := bbolt.Open(c.Path, 0o600, &bbolt.Options{
-		Timeout: c.Patience, MaxSize: c.maxSize(), FreelistType: bbolt.FreelistMapType,
+		Timeout: c.LockTimeout, MaxSize: c.maxSize(), FreelistType: bbolt.FreelistMapType,
 		// What is opened is locked and checked before bbolt sees it. The lock belongs to
 		// the open file, so bbolt has it, too.
 		OpenFile: func(path string, _ int, _ os.FileMode) (_ *os.File, err error) {
-			file, held, err = openChecked(path, c.Patience)
+			file, held, err = openChecked(path, c.LockTimeout)
 			return file, err
 		},
 	})
@@ -104,7 +104,7 @@ func (c Config) maxSize() int {
 }
 
 // openChecked opens a file, locks it and reads all of it.
-func openChecked(path string, patience time.Duration) (_ *os.File, _ *contents, err error) {
+func openChecked(path string, timeout time.Duration) (_ *os.File, _ *contents, err error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, nil, err
@@ -114,7 +114,7 @@ func openChecked(path string, patience time.Duration) (_ *os.File, _ *contents, 
 			file.Close()
 		}
 	}()
-	if err := lock(file, patience); err != nil {
+	if err := lock(file, timeout); err != nil {
 		return nil, nil, err
 	}
 	info, err := file.Stat()
@@ -165,14 +165,14 @@ func (e *LockedError) Error() string {
 }
 
 // lock waits until no other process has the file open. The lock ends with the process.
-func lock(file *os.File, patience time.Duration) error {
+func lock(file *os.File, timeout time.Duration) error {
 	const pause = 20 * time.Millisecond
 	for waited := time.Duration(0); ; waited += pause {
 		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil || !errors.Is(err, unix.EWOULDBLOCK) {
 			return err
 		}
-		if waited >= patience {
+		if waited >= timeout {
 			return &LockedError{file.Name(), holder(file)}
 		}
 		time.Sleep(pause)

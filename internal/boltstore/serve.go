@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// patience is how long a request may take to arrive, and an answer to be taken.
-	patience = time.Minute
+	// requestTimeout is how long a request may take to arrive, and an answer to be taken.
+	requestTimeout = time.Minute
 	// farewell is how long requests that are under way may last when the server ends.
 	farewell = 5 * time.Second
 	// poll is how long a waiter waits at a store that cannot tell when to look.
@@ -37,8 +37,8 @@ func ServeTo(ctx context.Context, store store.Store, l net.Listener, access Acce
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
 	server := &http.Server{Handler: &handler{store: store, serving: serving, access: access,
-		large: make(chan struct{}, 1)}, ReadHeaderTimeout: patience,
-		MaxHeaderBytes: 64 << 10, ConnContext: withPeer, IdleTimeout: patience}
+		large: make(chan struct{}, 1)}, ReadHeaderTimeout: requestTimeout,
+		MaxHeaderBytes: 64 << 10, ConnContext: withPeer, IdleTimeout: requestTimeout}
 	server.SetKeepAlivesEnabled(access.Certified != nil)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
@@ -88,7 +88,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the answer cannot be written", http.StatusInternalServerError)
 		return
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience))
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(requestTimeout))
 	w.Header().Set("Content-Type", "application/json")
 	if p := asker(r.Context()); p.Name != "" && time.Since(p.since) > lives {
 		w.Header().Set("Connection", "close") // its certificate is checked anew
@@ -141,7 +141,7 @@ func receive(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
 		return nil, bad("the method is %s, and must be POST", r.Method)
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(patience))
+	_ = control.SetReadDeadline(time.Now().Add(requestTimeout))
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, is := errors.AsType[*http.MaxBytesError](err); is {
 		return nil, bad("the request has more than %d bytes", most)

@@ -32,11 +32,11 @@ type Follower struct {
 
 // Follow returns what reads a store. Defaults are those of VMs and drains. Silence is how long a leader
 // may send no heartbeat before it is an alarm: as long as other controllers wait before they take
-// over, which is [store.LeaderPatience]. Zero: as long as they do by default.
+// over, which is [store.LeaderLeaseDuration]. Zero: as long as they do by default.
 func Follow(s store.Store, defaults evacuation.Params, silence time.Duration,
 	now func() time.Time) *Follower {
 	return &Follower{store: ReadOnly(s), defaults: defaults, now: now,
-		silence: store.LeaderPatience(0, silence)}
+		silence: store.LeaderLeaseDuration(0, silence)}
 }
 
 // Look returns the overview of the cluster now. When the store does not answer, it is the last one

@@ -33,8 +33,8 @@ const (
 	// beat is how often a reader is told that nothing has changed: one that hears nothing for
 	// three of them says that its state is old.
 	beat = 5 * time.Second
-	// patience is how long the store may take to answer.
-	patience = 10 * time.Second
+	// storeTimeout is how long the store may take to answer.
+	storeTimeout = 10 * time.Second
 	// mostReaders is how many readers are kept up to date at once.
 	mostReaders = 64
 )
@@ -153,7 +153,7 @@ func isLocal(host string) bool {
 
 // index answers the whole page.
 func (p *pageServer) index(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.Context(), storeTimeout)
 	defer cancel()
 	p.write(w, http.StatusOK, "index.html", struct {
 		Version string
@@ -190,7 +190,7 @@ func (p *pageServer) view(o *Overview) []byte {
 
 // vm answers why a VM is where it is.
 func (p *pageServer) vm(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.Context(), storeTimeout)
 	defer cancel()
 	about := struct {
 		Version, Name, Trouble string
@@ -238,7 +238,7 @@ func (p *pageServer) events(w http.ResponseWriter, r *http.Request) {
 	t := time.NewTicker(every)
 	defer t.Stop()
 	for {
-		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		ctx, cancel := context.WithTimeout(r.Context(), storeTimeout)
 		err := s.show(p.view(p.follow.Look(ctx)))
 		cancel()
 		if err != nil {
@@ -281,7 +281,7 @@ func (s *stream) send(event, data string) error {
 		return err
 	}
 	s.at = time.Now()
-	if err := s.c.SetWriteDeadline(s.at.Add(patience)); err != nil {
+	if err := s.c.SetWriteDeadline(s.at.Add(storeTimeout)); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprintf(s.w, "event: %s\nretry: 1000\ndata: %s\n\n", event, text); err != nil {

@@ -29,8 +29,8 @@ type hello struct {
 }
 
 const (
-	longestHello  = 4096             // bytes of a hello
-	helloPatience = 20 * time.Second // for a hello
+	longestHello = 4096             // bytes of a hello
+	helloTimeout = 20 * time.Second // for a hello
 )
 
 // ConsolePath returns where the agent of a host serves consoles: in a directory that only its user can enter.
@@ -95,7 +95,7 @@ func (s *ConsoleServer) session(ctx context.Context, c net.Conn) {
 		_ = say(c, hello{Error: err.Error()})
 		return
 	}
-	opening, cancel := context.WithTimeout(ctx, helloPatience)
+	opening, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
 	con, err := s.Open(opening, asked.VM)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *ConsoleServer) session(ctx context.Context, c net.Conn) {
 
 // hear reads a hello, and returns what was read beyond it.
 func hear(c net.Conn) (h hello, rest io.Reader, err error) {
-	if err := c.SetReadDeadline(time.Now().Add(helloPatience)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return h, nil, err
 	}
 	r := bufio.NewReaderSize(c, longestHello)

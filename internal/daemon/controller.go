@@ -32,8 +32,8 @@ type Controller struct {
 	Fencer controller.Fencer
 	// Alone says that no other process can have the store: see store.Election.
 	Alone bool
-	// Patience is how long another leader must be silent. Default: lease's.
-	Patience time.Duration
+	// LeaseDuration is how long another leader must be silent. Default: lease's.
+	LeaseDuration time.Duration
 	// Page is where the page for operators is served: see Listen, and package overview. Default:
 	// nowhere.
 	Page string
@@ -68,7 +68,7 @@ func (c *Controller) page() (done func() error, err error) {
 	ctx, end := context.WithCancel(context.Background())
 	at, _ := l.Addr().(*net.TCPAddr)
 	s := serve(l, client.PageHandler(client.PageConfig{Store: shown, Controller: c.Config, Now: c.Now,
-		Silence:  store.LeaderPatience(c.Every, c.Patience),
+		Silence:  store.LeaderLeaseDuration(c.Every, c.LeaseDuration),
 		Loopback: at != nil && at.IP.IsLoopback(), Done: ctx.Done()}))
 	c.Log.Info("serves the page", "url", "http://"+s.Address()+"/")
 	return func() error {
@@ -83,7 +83,7 @@ func (c Controller) once(ctx context.Context) error {
 	defer end(nil)
 	times := newStoreTimes()
 	elector, err := store.NewElector(times.over(c.Store), store.Election{Identity: c.Name, Boot: c.Boot,
-		Session: session(), Every: c.Every, Patience: c.Patience, Alone: c.Alone})
+		Session: session(), Every: c.Every, LeaseDuration: c.LeaseDuration, Alone: c.Alone})
 	if err != nil {
 		return err
 	}

@@ -234,7 +234,7 @@ func TestTwoOfOneName(t *testing.T) {
 func TestTheNextTakesOver(t *testing.T) {
 	records := open(t)
 	// It would wait for an hour without the resignation.
-	b := daemon.Controller{Name: "b", Store: records, Patience: time.Hour}
+	b := daemon.Controller{Name: "b", Store: records, LeaseDuration: time.Hour}
 	ctx, stop := context.WithCancel(t.Context())
 	a := daemon.Controller{Name: "a", Store: records}
 	ready := make(chan string, 1)

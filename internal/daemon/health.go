@@ -13,8 +13,8 @@ import (
 // use. Make it with [NewHealth].
 type Health struct {
 	now func() time.Time
-	// patience is how long a participant may be late.
-	patience time.Duration
+	// tolerance is how long a participant may be late.
+	tolerance time.Duration
 
 	mu    sync.Mutex
 	loops map[string]look
@@ -35,10 +35,10 @@ type check struct {
 	ask  func(context.Context) error
 }
 
-// NewHealth returns the health of a daemon by a clock. Patience is how long a participant
+// NewHealth returns the health of a daemon by a clock. Tolerance is how long a participant
 // may be late before it counts as dead.
-func NewHealth(now func() time.Time, patience time.Duration) *Health {
-	return &Health{now: now, patience: patience, loops: map[string]look{}}
+func NewHealth(now func() time.Time, tolerance time.Duration) *Health {
+	return &Health{now: now, tolerance: tolerance, loops: map[string]look{}}
 }
 
 // Ready adds what must answer for the daemon to be ready: the store, the hypervisor.
@@ -101,7 +101,7 @@ func (h *Health) look() State {
 	now, s := h.now(), State{OK: true, Parts: []Part{}}
 	for _, name := range slices.Sorted(maps.Keys(h.loops)) {
 		l := h.loops[name]
-		p := Part{Name: name, OK: !now.After(l.until.Add(h.patience)), Last: &l.at}
+		p := Part{Name: name, OK: !now.After(l.until.Add(h.tolerance)), Last: &l.at}
 		if l.err != nil {
 			p.Error = l.err.Error()
 		}

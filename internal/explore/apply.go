@@ -214,9 +214,9 @@ func life(line int) *store.Life {
 // agent waits before it looks at everything again.
 const quiet = 70 * time.Minute
 
-// patience bounds the looks of a world that is to come to rest: one in which the same
+// mostLooks bounds the looks of a world that is to come to rest: one in which the same
 // migration fails for ever is left alone.
-const patience = 2000
+const mostLooks = 2000
 
 // Rest ends all faults, lets the world come to rest, and checks what then holds. Hosts
 // without power get it back if so wanted; the others are called lost.
@@ -260,7 +260,7 @@ func (w *World) Rest(back bool) {
 		}
 	}
 	changed := w.Now
-	for range patience {
+	for range mostLooks {
 		if s, ok := w.adoption(); ok {
 			w.apply(s)
 			continue

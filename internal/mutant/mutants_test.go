@@ -165,7 +165,7 @@ func TestPlanted(t *testing.T) {
 		t.Fatalf("no bug is called %q", name)
 	}
 	b := &all[at]
-	options := append(set(b.with, b.holds), simtest.Runs(worlds), simtest.Within(span), simtest.Patience(10*time.Second),
+	options := append(set(b.with, b.holds), simtest.Runs(worlds), simtest.Within(span), simtest.DecisionTimeout(10*time.Second),
 		simtest.Transcript(os.Getenv(leave)))
 	if b.scene != "" {
 		for faults := 1; faults <= 2; faults++ {

@@ -19,9 +19,9 @@ func Machine() fake.Model {
 	return m
 }
 
-// measurementPatience is how much longer than it took a migration is predicted: after that, the
+// measurementFactor is how much longer than it took a migration is predicted: after that, the
 // prediction is that it does not complete.
-const measurementPatience = 10
+const measurementFactor = 10
 
 // A Modeled is what the model says about a measured migration.
 type Modeled struct {
@@ -43,7 +43,7 @@ func (m *Migration) Predict(model fake.Model) (Modeled, error) {
 		return at(err)
 	}
 	began := f.Now()
-	last := began.Add(measurementPatience*m.Total + time.Minute)
+	last := began.Add(measurementFactor*m.Total + time.Minute)
 	if m.Options.PostCopy && m.SwitchAfter >= 0 {
 		f.AdvanceTo(began.Add(m.SwitchAfter))
 		err := f.Host(source).Adjust(context.Background(), job, hypervisor.StartPostCopy{})

@@ -18,9 +18,9 @@ const (
 	unheard = time.Second
 	// opening is how long at least a pass counts as just begun: a few looks.
 	opening = 2 * time.Second
-	// patience is how long a paused guest waits for data beyond its budget where no
+	// pausedTimeout is how long a paused guest waits for data beyond its budget where no
 	// progress timeout says so: longer than a network takes to find another way.
-	patience = time.Minute
+	pausedTimeout = time.Minute
 )
 
 // watermarkRules is godwit's own way.
@@ -131,7 +131,7 @@ func stopped(l evaluation) bool { return l.s.Paused || l.s.Forced && l.pauseLeft
 func stuck(l evaluation) bool {
 	timeout := l.c.ProgressTimeout
 	if timeout <= 0 && l.s.Paused && l.left < 0 {
-		timeout = patience
+		timeout = pausedTimeout
 	}
 	return timeout > 0 && l.since-l.s.Watermark.MovedAt > timeout
 }

@@ -29,7 +29,7 @@ func (s *settings) attended(at *stage, f func()) (failed *failure) {
 		ended = true
 	}()
 	const looks = 4
-	tick := time.NewTicker(max(s.patience/looks, time.Millisecond))
+	tick := time.NewTicker(max(s.decisionTimeout/looks, time.Millisecond))
 	defer tick.Stop()
 	last, same := int64(0), 0
 	for {
@@ -48,7 +48,7 @@ func (s *settings) attended(at *stage, f func()) (failed *failure) {
 		}
 		if found := at.policyCheck.Abandon(count); found != nil {
 			return &failure{Name: found.Name(), At: at.now, hangs: true,
-				Detail: fmt.Sprintf("for %v\n%s", s.patience, found.Why())}
+				Detail: fmt.Sprintf("for %v\n%s", s.decisionTimeout, found.Why())}
 		}
 	}
 }

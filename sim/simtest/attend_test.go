@@ -17,7 +17,7 @@ func TestADecisionThatDoesNotReturnIsReported(t *testing.T) {
 	release := make(chan bool)
 	defer close(release)
 	r, dir := &recorder{name: "TestMine"}, t.TempDir()
-	simtest.Check(r, decided, simtest.Transcript(dir), simtest.Patience(time.Second),
+	simtest.Check(r, decided, simtest.Transcript(dir), simtest.DecisionTimeout(time.Second),
 		simtest.Evacuation("mine", policy{
 			open: func(_ evacuation.EvacuatingVM, others []evacuation.EvacuatingVM) bool {
 				<-release

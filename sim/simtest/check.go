@@ -139,7 +139,7 @@ func (s *settings) reduce(g Generator, large *find) *find {
 	kept := g.Holds(large.world) == nil
 	left, impatient := 0, *s
 	if large.failure.hangs {
-		impatient.patience = max(s.patience/20, 50*time.Millisecond)
+		impatient.decisionTimeout = max(s.decisionTimeout/20, 50*time.Millisecond)
 	}
 	fails := func(w *World) bool {
 		if time.Now().After(ends) || left > leftovers || kept && g.Holds(w) != nil {

@@ -131,7 +131,7 @@ func TestADecisionThatDoesNotReturnIsNamed(t *testing.T) {
 	r, end := &recorder{name: "TestMine"}, make(chan bool)
 	t.Cleanup(func() { close(end) })
 	simtest.Explore(r, leaving, few, simtest.Transcript(t.TempDir()),
-		simtest.Patience(200*time.Millisecond), simtest.Evacuation("mine", policy{
+		simtest.DecisionTimeout(200*time.Millisecond), simtest.Evacuation("mine", policy{
 			open: func(evacuation.EvacuatingVM, []evacuation.EvacuatingVM) bool { return <-end }}))
 	if len(r.said) != 1 || !strings.Contains(r.said[0], "mine.Admit does not return") {
 		t.Errorf("it says: %q", r.said)

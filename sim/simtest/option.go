@@ -20,23 +20,23 @@ type Option func(*settings)
 
 // settings are all options together.
 type settings struct {
-	plugs    []func(*sim.Config, *PolicyCheck)
-	names    []string // of what is plugged in
-	missing  []string // names of what is nil
-	always   []invariant
-	atRest   []invariant
-	promises []promise
-	common   []judgement      // of Everywhere
-	bounds   []explore.Config // of Explore
-	seed     uint64           // of Compare
-	measures []measure        // of Compare, beside its own
-	runs     int              // 0 is as many as rapid makes
-	span     time.Duration    // 0 is as long as it takes
-	patience time.Duration
-	budget   time.Duration // of one world, by the clock on the wall; 0 is none
-	attempts int           // of a VM, within attemptSpan
-	without  []string      // laws that are left out
-	dir      string
+	plugs           []func(*sim.Config, *PolicyCheck)
+	names           []string // of what is plugged in
+	missing         []string // names of what is nil
+	always          []invariant
+	atRest          []invariant
+	promises        []promise
+	common          []judgement      // of Everywhere
+	bounds          []explore.Config // of Explore
+	seed            uint64           // of Compare
+	measures        []measure        // of Compare, beside its own
+	runs            int              // 0 is as many as rapid makes
+	span            time.Duration    // 0 is as long as it takes
+	decisionTimeout time.Duration
+	budget          time.Duration // of one world, by the clock on the wall; 0 is none
+	attempts        int           // of a VM, within attemptSpan
+	without         []string      // laws that are left out
+	dir             string
 }
 
 // invariant is one that was added.
@@ -54,7 +54,7 @@ type promise struct {
 // gather applies options. What is nil ends the test: it was forgotten.
 func gather(t testing.TB, options []Option) *settings {
 	t.Helper()
-	s := &settings{patience: 10 * time.Second, dir: "testdata", attempts: 60}
+	s := &settings{decisionTimeout: 10 * time.Second, dir: "testdata", attempts: 60}
 	for _, o := range options {
 		o(s)
 	}
@@ -190,9 +190,9 @@ func Runs(n int) Option { return func(s *settings) { s.runs = n } }
 // how long to look at least. Default: until all worlds have been played.
 func Within(span time.Duration) Option { return func(s *settings) { s.span = span } }
 
-// Patience is how long a decision may take, by the clock on the wall, before it is said not
+// DecisionTimeout is how long a decision may take, by the clock on the wall, before it is said not
 // to return. Default: 10s.
-func Patience(d time.Duration) Option { return func(s *settings) { s.patience = d } }
+func DecisionTimeout(d time.Duration) Option { return func(s *settings) { s.decisionTimeout = d } }
 
 // Transcript says below which folder transcripts are kept. Default: testdata.
 func Transcript(dir string) Option { return func(s *settings) { s.dir = dir } }

@@ -87,7 +87,7 @@ func (s *site) refuse(v *vm, b *budgets) *held {
 
 // alone reports whether no migration runs or begins, so that what is refused now will be later, too.
 func (s *site) alone(before []evacuation.MigrationRequest) bool {
-	return len(before)+len(s.flights) == 0
+	return len(before)+len(s.unfinished) == 0
 }
 
 // budgets are the disruption budgets with how many of their VMs are under way.

@@ -206,7 +206,7 @@ func (s *site) unbegun() (all []*virtv1.VirtualMachineInstanceMigration) {
 		return nil
 	}
 	var guests []evacuation.VM
-	var flights []evacuation.ActiveMigration
+	var unfinished []evacuation.ActiveMigration
 	current := map[hypervisor.JobID]*virtv1.VirtualMachineInstanceMigration{}
 	for _, v := range s.vms {
 		m := v.current
@@ -216,14 +216,14 @@ func (s *site) unbegun() (all []*virtv1.VirtualMachineInstanceMigration) {
 		}
 		id := hypervisor.JobID(m.Namespace + "/" + m.Name)
 		guests, current[id] = append(guests, s.guest(v)), m
-		for _, f := range s.flights {
+		for _, f := range s.unfinished {
 			if f.ID == id {
-				flights = append(flights, f)
+				unfinished = append(unfinished, f)
 			}
 		}
 	}
 	host := evacuation.Host{Name: hypervisor.HostName(s.name)}
-	for _, id := range evacuation.Cancel(s.params, host, guests, flights).Cancel {
+	for _, id := range evacuation.Cancel(s.params, host, guests, unfinished).Cancel {
 		all = append(all, current[id])
 	}
 	return all
@@ -266,7 +266,7 @@ func (s *site) plan(started *int) *planned {
 			guests = append(guests, g)
 		}
 	}
-	load := evacuation.Count(params, s.flights, all)
+	load := evacuation.Count(params, s.unfinished, all)
 	load.InCluster += *started
 	d := s.admit(params, host, guests, load, held, byID)
 	for _, c := range d.Create {

@@ -69,14 +69,14 @@ type vm struct {
 // index is a view that is sorted.
 type index struct {
 	*View
-	fleet   *inventory.Fleet
-	params  evacuation.Params
-	vms     []*vm            // by ID
-	byNode  map[string][]*vm // by ID, too
-	flights []evacuation.ActiveMigration
-	quota   *placement.QuotaUsage
-	begun   []*vm // with a migration that this decision creates
-	pods    map[podKey]*metav1.PartialObjectMetadata
+	fleet      *inventory.Fleet
+	params     evacuation.Params
+	vms        []*vm            // by ID
+	byNode     map[string][]*vm // by ID, too
+	unfinished []evacuation.ActiveMigration
+	quota      *placement.QuotaUsage
+	begun      []*vm // with a migration that this decision creates
+	pods       map[podKey]*metav1.PartialObjectMetadata
 }
 
 // open sorts a view.
@@ -128,7 +128,7 @@ func open(v *View) *index {
 		})
 	}
 	for _, m := range x.fleet.Migrations {
-		x.flights = append(x.flights, evacuation.ActiveMigration{ID: m.ID, VM: m.VM, Phase: m.Phase, By: m.By,
+		x.unfinished = append(x.unfinished, evacuation.ActiveMigration{ID: m.ID, VM: m.VM, Phase: m.Phase, By: m.By,
 			From: m.Leaving, Abroad: m.CrossCluster})
 	}
 	x.quota = x.reserved()
