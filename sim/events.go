@@ -115,12 +115,12 @@ func (e Undrain) happen(w *World) {
 }
 
 func (e Close) happen(w *World) {
-	w.say("", "", "close "+string(e.Host))
+	w.say("", "", "cordon "+string(e.Host))
 	w.changeHost(e.Host, func(h *store.Host) { h.Cordoned = true })
 }
 
 func (e Open) happen(w *World) {
-	w.say("", "", "open "+string(e.Host))
+	w.say("", "", "uncordon "+string(e.Host))
 	w.changeHost(e.Host, func(h *store.Host) { h.Cordoned = false })
 }
 

@@ -202,7 +202,7 @@ func (e Dead) happen(w *World) {
 	switch {
 	case h == nil || h.Fenced:
 	case !h.NotReady:
-		w.say(e.Host, "", "dead: the word is not taken: its agent is heard")
+		w.say(e.Host, "", "confirm-down is refused: its agent sends heartbeats")
 	default:
 		w.fault(e.Host, "an operator says that it is off")
 		w.changeHost(e.Host, func(h *store.Host) {

@@ -75,6 +75,11 @@ func reference(t *testing.T) string {
 		"sizes (`8GiB`) and speeds (`1Gbit/s`) are written with their units; a key that is not known is refused with its line.\n\n" +
 		"| key | type | meaning |\n| --- | --- | --- |\n")
 	listSettings(t, &b)
+	b.WriteString("\n## Events of scenarios\n\nAn event is written `[TIME | when VM=PHASE] EVENT`, see [scenarios.md](scenarios.md).\n\n" +
+		"| event | what it does |\n| --- | --- |\n")
+	for _, help := range config.EventHelp() {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(help[0], "|", "\\|"), help[1])
+	}
 	b.WriteString("\n## Metrics\n\n`--listen` serves them at `/metrics`, beside those that the Go runtime and the process have of themselves. " +
 		"Alerts and the dashboard are in [monitoring.md](monitoring.md).\n\n| metric | type | labels | of | meaning |\n" +
 		"| --- | --- | --- | --- | --- |\n")

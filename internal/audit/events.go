@@ -59,9 +59,9 @@ func (c *timeline) host(was, now *store.Host, at time.Time) {
 	}
 	switch {
 	case now.Cordoned && !was.Cordoned:
-		c.at(at, "close %s", name)
+		c.at(at, "cordon %s", name)
 	case was.Cordoned && !now.Cordoned:
-		c.at(at, "open %s", name)
+		c.at(at, "uncordon %s", name)
 	}
 	gone := now.NotReady || now.Fenced
 	l := c.lost[name]

@@ -47,7 +47,7 @@ events:
 - 3m10s crash n4
 - 3m40s fence n4
 - 3m50s crash-agent n2 for=2m10s
-- 4m30s close n3
+- 4m30s cordon n3
 - 5m0s undrain n1
 - 5m0.01s stop default/small
 - 5m0.02s cancel default/small
@@ -57,7 +57,7 @@ events:
 - 5m0.02s reboot default/big
 - 5m0.02s resize default/big memory=16GiB cpus=1
 - 6m0s crash-controller for=1m0s
-- 7m30s open n3
+- 7m30s uncordon n3
 - 7m30s delete default/small
 - 8m0s return n4
 `

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -35,8 +36,8 @@ type verb struct {
 var verbs = []verb{
 	{"drain HOST [unmovable=Keep|ShutDown|Restart] [grace=TIME]", readDrain},
 	{"undrain HOST", func(w *words) sim.Event { return sim.Undrain{Host: w.host()} }},
-	{"close HOST", func(w *words) sim.Event { return sim.Close{Host: w.host()} }},
-	{"open HOST", func(w *words) sim.Event { return sim.Open{Host: w.host()} }},
+	{"cordon HOST", func(w *words) sim.Event { return sim.Close{Host: w.host()} }},
+	{"uncordon HOST", func(w *words) sim.Event { return sim.Open{Host: w.host()} }},
 	{"mark VM", func(w *words) sim.Event { return sim.Mark{VM: w.vm()} }},
 	{"unmark VM", func(w *words) sim.Event { return sim.Unmark{VM: w.vm()} }},
 	{"migrate VM [to=HOST] [force=yes|no] [compat=yes] [priority=WORD]", readMigrate},
@@ -77,11 +78,11 @@ var verbs = []verb{
 	{"crash-agent HOST for=TIME [after=WRITES]", func(w *words) sim.Event {
 		return sim.CrashAgent{Host: w.host(), For: w.lasts(), After: w.count("after")}
 	}},
-	{"deafen HOST|controller for=TIME", func(w *words) sim.Event {
+	{"drop-notifications HOST|controller for=TIME", func(w *words) sim.Event {
 		return sim.DropNotifications{Host: w.participant(), For: w.lasts()}
 	}},
 	{"repeat HOST|controller", func(w *words) sim.Event { return sim.Repeat{Host: w.participant()} }},
-	{"freeze HOST|controller for=TIME", func(w *words) sim.Event {
+	{"stale-reads HOST|controller for=TIME", func(w *words) sim.Event {
 		return sim.StaleReads{Host: w.participant(), For: w.lasts()}
 	}},
 	{"conflict VM", func(w *words) sim.Event { return sim.Conflict{VM: w.vm()} }},
@@ -108,7 +109,7 @@ var verbs = []verb{
 		return sim.EmptyDirectory{Host: w.host(), For: w.duration("for")}
 	}},
 	{"adopt HOST", func(w *words) sim.Event { return sim.Adopt{Host: w.host()} }},
-	{"dead HOST", func(w *words) sim.Event { return sim.Dead{Host: w.host()} }},
+	{"confirm-down HOST", func(w *words) sim.Event { return sim.Dead{Host: w.host()} }},
 	{"backup", func(*words) sim.Event { return sim.Backup{} }},
 	{"set-back [forgotten=yes|no]", readSetBack},
 	{"reconcile", func(*words) sim.Event { return sim.Reconcile{} }},
@@ -390,6 +391,7 @@ func (n names) parse(text string) (Scheduled, error) {
 	w := &words{names: n, rest: strings.Fields(text), used: map[string]bool{}}
 	at, trigger := w.time()
 	name := w.next("a verb")
+	name = cmp.Or(oldVerbs[name], name)
 	for _, v := range verbs {
 		if word, _, _ := strings.Cut(v.usage, " "); word != name {
 			continue

@@ -53,8 +53,8 @@ var operators = []good{
 	{"drain n1 unmovable=ShutDown grace=5m", sim.Drain{Host: "n1", Terms: evacuation.Terms{
 		OnUnmovable: evacuation.ShutDown, Grace: 5 * time.Minute}}},
 	{"undrain n1", sim.Undrain{Host: "n1"}},
-	{"close n2", sim.Close{Host: "n2"}},
-	{"open n2", sim.Open{Host: "n2"}},
+	{"cordon n2", sim.Close{Host: "n2"}},
+	{"uncordon n2", sim.Open{Host: "n2"}},
 	{"mark web-1", sim.Mark{VM: web}},
 	{"mark default/web-1", sim.Mark{VM: web}},
 	{"unmark prod/db", sim.Unmark{VM: db}},
@@ -109,12 +109,12 @@ var faults = []good{
 	{"empty-directory n2", sim.EmptyDirectory{Host: "n2"}},
 	{"empty-directory n2 for=5s", sim.EmptyDirectory{Host: "n2", For: 5 * time.Second}},
 	{"adopt n2", sim.Adopt{Host: "n2"}},
-	{"dead n3", sim.Dead{Host: "n3"}},
-	{"deafen n1 for=5s", sim.DropNotifications{Host: "n1", For: 5 * time.Second}},
-	{"deafen controller for=5s", sim.DropNotifications{For: 5 * time.Second}},
+	{"confirm-down n3", sim.Dead{Host: "n3"}},
+	{"drop-notifications n1 for=5s", sim.DropNotifications{Host: "n1", For: 5 * time.Second}},
+	{"drop-notifications controller for=5s", sim.DropNotifications{For: 5 * time.Second}},
 	{"repeat controller", sim.Repeat{}},
 	{"repeat n3", sim.Repeat{Host: "n3"}},
-	{"freeze n2 for=1m30s", sim.StaleReads{Host: "n2", For: 90 * time.Second}},
+	{"stale-reads n2 for=1m30s", sim.StaleReads{Host: "n2", For: 90 * time.Second}},
 	{"conflict prod/db", sim.Conflict{VM: db}},
 	{"mute n1", sim.DropAnswers{Host: "n1", Times: 1}},
 	{"mute controller times=4", sim.DropAnswers{Times: 4}},
@@ -182,6 +182,26 @@ func TestEveryVerbIsTested(t *testing.T) {
 		slices.Sort(tt.words)
 		if diff := cmp.Diff(asked, slices.Compact(tt.words)); diff != "" {
 			t.Errorf("verbs of the %s rows (-Verbs() +rows):\n%s", tt.table, diff)
+		}
+	}
+}
+
+// Scenarios of earlier versions are read, and every event says what it does.
+func TestOldWordsOfEventsAreRead(t *testing.T) {
+	s := parse(t, small)
+	for old, now := range map[string]string{"close n2": "cordon n2", "open n2": "uncordon n2", "dead n3": "confirm-down n3",
+		"deafen n1 for=5s": "drop-notifications n1 for=5s", "freeze n2 for=5s": "stale-reads n2 for=5s"} {
+		a, err := s.Event(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := s.Event(now); err != nil || !cmp.Equal(a.What, b.What) {
+			t.Errorf("%s is %+v, and %s is %+v, %v", old, a.What, now, b.What, err)
+		}
+	}
+	for _, help := range config.EventHelp() {
+		if help[1] == "" {
+			t.Errorf("%s says not what it does", help[0])
 		}
 	}
 }

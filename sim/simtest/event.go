@@ -32,9 +32,9 @@ func ProcessFaults() []Saying {
 			return fmt.Sprintf("crash-agent %s for=5s after=%d", m.Host(),
 				m.Between("writes", 0, 5))
 		},
-		func(m *Maker) string { return "deafen " + m.Someone() + " " + m.Lasting() },
+		func(m *Maker) string { return "drop-notifications " + m.Someone() + " " + m.Lasting() },
 		func(m *Maker) string { return "repeat " + m.Someone() },
-		func(m *Maker) string { return "freeze " + m.Someone() + " " + m.Lasting() },
+		func(m *Maker) string { return "stale-reads " + m.Someone() + " " + m.Lasting() },
 		func(m *Maker) string { return "conflict " + m.VM() },
 		func(m *Maker) string {
 			return fmt.Sprintf("mute %s times=%d", m.Someone(), m.Between("times", 1, 4))
@@ -70,7 +70,7 @@ func Mistakes() []Saying {
 		},
 		func(m *Maker) string { return "empty-directory " + m.Host() + " " + m.Lasting() },
 		func(m *Maker) string { return "adopt " + m.Host() },
-		func(m *Maker) string { return "dead " + m.Host() },
+		func(m *Maker) string { return "confirm-down " + m.Host() },
 	}
 }
 
@@ -103,8 +103,8 @@ func Orders() []Saying {
 	return append([]Saying{
 		func(m *Maker) string { return "drain " + m.Host() },
 		func(m *Maker) string { return "undrain " + m.Host() },
-		func(m *Maker) string { return "close " + m.Host() },
-		func(m *Maker) string { return "open " + m.Host() },
+		func(m *Maker) string { return "cordon " + m.Host() },
+		func(m *Maker) string { return "uncordon " + m.Host() },
 		func(m *Maker) string { return "mark " + m.VM() },
 		func(m *Maker) string { return "unmark " + m.VM() },
 		func(m *Maker) string { return "migrate " + m.VM() + m.Priority() },
