@@ -417,7 +417,7 @@ func (d guest) chooseDisk(ctx context.Context, f found, vm hypervisor.VM) (found
 			return f, nil
 		}
 		step := dueDiskMove(m, f.Observed.domainLook)
-		if step == stepRest {
+		if step == stepNone {
 			break
 		}
 		if err := d.moveDisk(ctx, step, f); err != nil {

@@ -24,14 +24,14 @@ const (
 	Arrive               = stepArrive
 	Arrived              = stageArrived
 	Broken               = callBroken
-	Bury                 = stepBury
+	Reap                 = stepReap
 	Calling              = calling
 	Discarded            = stageDiscarded
 	Force                = stepForce
-	GoOver               = stepGoOver
+	SwitchToPostCopy     = stepSwitchToPostCopy
 	Gone                 = runGone
 	JobTarget            = backend.Target
-	Keep                 = stepKeep
+	KeepAtSource         = stepKeepAtSource
 	Kept                 = stageKept
 	Lapse                = stepLapse
 	Left                 = stageLeft
@@ -55,7 +55,7 @@ const (
 	Recovered            = stepRecovered
 	Refused              = callRefused
 	Reset                = stepReset
-	Rest                 = stepRest
+	NoStep               = stepNone
 	Resumed              = stageResumed
 	Runs                 = runsNormally
 	RunsCancelled        = runsCancelled
@@ -72,7 +72,7 @@ const (
 	ShutoffUnknown       = runShutoffUnknown
 	ShuttingDown         = runShuttingDown
 	Source               = backend.Source
-	Strand               = stepStrand
+	MarkUnresolved       = stepMarkUnresolved
 	Stranded             = stageStranded
 	Succeeded            = callSucceeded
 	TidyMove             = stepTidyMove

@@ -72,7 +72,7 @@ var laws = []struct {
 	broken func(situation) bool
 }{
 	{"a VM is kept if and only if it is here for sure", func(s situation) bool {
-		return (s.due() == libvirt.Keep) != s.certain()
+		return (s.due() == libvirt.KeepAtSource) != s.certain()
 	}},
 	{"a VM has moved if and only if libvirt says so", func(s situation) bool {
 		answered := s.sends() && s.l.Call == libvirt.Succeeded && !s.l.Sends && !s.executes()
@@ -84,14 +84,14 @@ var laws = []struct {
 		broken := s.sends() && s.l.Run == libvirt.PausedPostCopyFailed && s.l.Call != libvirt.Calling &&
 			!(s.l.Call == libvirt.NoCall && s.l.Early) && (s.l.Sends || over)
 		again := s.has(libvirt.Source, libvirt.Stranded) && s.executes()
-		return (s.due() == libvirt.Strand) != (over || broken || again)
+		return (s.due() == libvirt.MarkUnresolved) != (over || broken || again)
 	}},
 	{"nothing is concluded from a call that is not heard of while it may still come",
 		func(s situation) bool {
 			unheard := s.l.Call == libvirt.NoCall || s.l.Call == libvirt.Broken
 			waits := s.sends() && unheard && s.l.Early && s.asked() && !s.said() &&
 				!s.l.Sends
-			return waits && s.due() != libvirt.Rest
+			return waits && s.due() != libvirt.NoStep
 		}},
 	{"libvirt is asked once, when nothing speaks against it", func(s situation) bool {
 		fit := s.sends() && !s.asked() && !s.j.Cancelled && !s.l.Sends && !s.said()
@@ -115,7 +115,7 @@ var laws = []struct {
 		under := s.sends() && !s.said() && s.l.Sends && s.l.Moving && !s.l.Aborted
 		own := s.l.Run == libvirt.PausedMigration && s.j != nil && s.j.GuestPaused
 		want := under && s.j.PostCopied && !s.j.Cancelled && (!s.stopped() || own)
-		return (s.due() == libvirt.GoOver) != want
+		return (s.due() == libvirt.SwitchToPostCopy) != want
 	}},
 	{"a stop is noted when libvirt has stopped the guest", func(s situation) bool {
 		own := s.l.Run == libvirt.PausedMigration && s.j != nil && s.j.GuestPaused
@@ -128,7 +128,7 @@ var laws = []struct {
 	{"the end of a transfer is noted before anything follows from it", func(s situation) bool {
 		under := s.sends() && !s.said() && (s.l.Sends || s.l.Call == libvirt.Calling)
 		want := under && s.l.Aborted && !s.j.Aborted && !s.j.PostCopied &&
-			s.due() != libvirt.NoteStop && s.due() != libvirt.Strand
+			s.due() != libvirt.NoteStop && s.due() != libvirt.MarkUnresolved
 		return (s.due() == libvirt.NoteAbort) != want
 	}},
 	{"a VM arrives when it is complete, and not held", func(s situation) bool {
@@ -149,12 +149,12 @@ var laws = []struct {
 			want := s.has(libvirt.JobTarget, libvirt.Arrived) && !s.j.Last.Status.Final() && !needs
 			return (s.due() == libvirt.Recovered) != want
 		}},
-	{"only what rests is buried", func(s situation) bool {
+	{"only what rests is reaped", func(s situation) bool {
 		step := s.due()
 		ending := s.d.Doing == hypervisor.Stopping || s.d.Doing == hypervisor.Rebooting
 		live := s.sends() || s.receives() || step == libvirt.Recovered
-		return !live && (step == libvirt.Bury) != (s.rests() && (s.d.Ran || ending)) ||
-			live && step == libvirt.Bury
+		return !live && (step == libvirt.Reap) != (s.rests() && (s.d.Ran || ending)) ||
+			live && step == libvirt.Reap
 	}},
 	{"force is for what executes, when patience has ended", func(s situation) bool {
 		step := s.due()
@@ -236,7 +236,7 @@ var lawsOfWords = []struct {
 		}},
 	{"a broken source stands, or is paused next", func(s situation) bool {
 		broken := s.status() == hypervisor.JobBroken && s.j.Role == libvirt.Source
-		return broken && s.executes() && s.due() != libvirt.Strand
+		return broken && s.executes() && s.due() != libvirt.MarkUnresolved
 	}},
 	{"a job that switches over hands over", func(s situation) bool {
 		return s.status() == hypervisor.JobSwitching && s.state() != hypervisor.HandingOver

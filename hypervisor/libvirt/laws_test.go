@@ -205,7 +205,7 @@ func TestLaws(t *testing.T) {
 // and there is no next step.
 func TestNothingIsKept(t *testing.T) {
 	everyLook(nil, func(l libvirt.Look) {
-		if due := libvirt.Due(nil, nil, l, now); due != libvirt.Rest {
+		if due := libvirt.Due(nil, nil, l, now); due != libvirt.NoStep {
 			t.Errorf("%v: due %v", l.Run, due)
 		}
 		plain := situation{&libvirt.DomainRecord{}, nil, l}
@@ -236,7 +236,7 @@ func TestNonsense(t *testing.T) {
 		if text := s.String(); step > libvirt.Recovered || text == "" {
 			t.Fatalf("due %d in %s", step, text)
 		}
-		if s.l.Run > libvirt.ShuttingDown && (step == libvirt.Keep || step == libvirt.Move) &&
+		if s.l.Run > libvirt.ShuttingDown && (step == libvirt.KeepAtSource || step == libvirt.Move) &&
 			s.l.Call == libvirt.Broken {
 			t.Fatalf("a word that means nothing is no proof:\n%v", s)
 		}
@@ -273,15 +273,15 @@ func TestPatience(t *testing.T) {
 		rebooted bool
 		want     libvirt.NextStep
 	}{
-		{"it may take its time to shut down", hypervisor.Stopping, time.Second, false, libvirt.Rest},
+		{"it may take its time to shut down", hypervisor.Stopping, time.Second, false, libvirt.NoStep},
 		{"its time to shut down is over", hypervisor.Stopping, 0, false, libvirt.Force},
-		{"it may take its time to reboot", hypervisor.Rebooting, time.Second, false, libvirt.Rest},
+		{"it may take its time to reboot", hypervisor.Rebooting, time.Second, false, libvirt.NoStep},
 		{"its time to reboot is over", hypervisor.Rebooting, 0, false, libvirt.Reset},
 		{"it has rebooted", hypervisor.Rebooting, time.Second, true, libvirt.Settled},
 		{"it has rebooted before it was asked to stop", hypervisor.Stopping, time.Second, true,
-			libvirt.Rest},
+			libvirt.NoStep},
 		{"it has started", hypervisor.Starting, time.Second, false, libvirt.Settled},
-		{"nothing was asked", hypervisor.Absent, 0, true, libvirt.Rest},
+		{"nothing was asked", hypervisor.Absent, 0, true, libvirt.NoStep},
 	} {
 		d := &libvirt.DomainRecord{Domain: backend.Domain{Doing: row.doing, By: now.Add(row.in)}}
 		if due := libvirt.Due(d, nil, libvirt.Look{Run: libvirt.Runs, Rebooted: row.rebooted}, now); due !=
@@ -319,7 +319,7 @@ func TestMode(t *testing.T) {
 // TestNames: every step and every run has a name of its own, and nothing else has.
 func TestNames(t *testing.T) {
 	seen := map[string]bool{}
-	for s := libvirt.Rest; s <= libvirt.TidyMove; s++ {
+	for s := libvirt.NoStep; s <= libvirt.TidyMove; s++ {
 		if name := s.String(); name == "invalid" || seen[name] {
 			t.Errorf("step %d is called %q", s, name)
 		}

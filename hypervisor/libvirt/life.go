@@ -246,10 +246,10 @@ type nextStep uint8
 
 // The steps.
 const (
-	// stepRest: there is nothing to do.
-	stepRest nextStep = iota
-	// stepBury: the domain has ended: note how.
-	stepBury
+	// stepNone: there is nothing to do.
+	stepNone nextStep = iota
+	// stepReap: the domain has ended: note how.
+	stepReap
 	// stepForce: the guest had its time to shut down: destroy the domain.
 	stepForce
 	// stepReset: the guest had its time to reboot: reset it.
@@ -262,8 +262,8 @@ const (
 	stepSend
 	// stepAbort: a cancel was asked that libvirt has not heard.
 	stepAbort
-	// stepGoOver: post-copy was asked for, and libvirt may not know: tell it.
-	stepGoOver
+	// stepSwitchToPostCopy: post-copy was asked for, and libvirt may not know: tell it.
+	stepSwitchToPostCopy
 	// stepNoteStop: the guest stands for the switch-over. Note it.
 	stepNoteStop
 	// stepNoteAbort: libvirt has ended the transfer before its end. Note it.
@@ -273,11 +273,11 @@ const (
 	stepAsk
 	// stepMove: libvirt says that the target has the VM.
 	stepMove
-	// stepKeep: the migration has ended, and the VM stays here.
-	stepKeep
-	// stepStrand: the migration has ended, and only the target knows how. Whatever runs
+	// stepKeepAtSource: the migration has ended, and the VM stays here.
+	stepKeepAtSource
+	// stepMarkUnresolved: the migration has ended, and only the target knows how. Whatever runs
 	// here is paused.
-	stepStrand
+	stepMarkUnresolved
 	// stepNoteArrival: libvirt has begun to receive it.
 	stepNoteArrival
 	// stepArrive: the VM is here, complete.
@@ -298,8 +298,8 @@ const (
 	stepTidyMove
 )
 
-var steps = [...]string{"Rest", "Bury", "Force", "Reset", "Press", "Settled", "Send", "Abort", "GoOver",
-	"NoteStop", "NoteAbort", "Ask", "Move", "Keep", "Strand", "NoteArrival", "Arrive", "Lapse",
+var steps = [...]string{"None", "Reap", "Force", "Reset", "Press", "Settled", "Send", "Abort", "SwitchToPostCopy",
+	"NoteStop", "NoteAbort", "Ask", "Move", "KeepAtSource", "MarkUnresolved", "NoteArrival", "Arrive", "Lapse",
 	"Recovered", "NoteReady", "SwitchDisk", "NoteSwitched", "FailMove", "TidyMove"}
 
 // String returns the step's name.
@@ -313,7 +313,7 @@ func (s nextStep) String() string {
 // due returns the next step that the backend takes without a command.
 func due(d *domainRecord, j *jobRecord, l domainLook, now time.Time) nextStep {
 	step := dueVM(d, j, l, now)
-	if step == stepRest && d != nil && d.Move != nil && !j.Sends() && !j.Receives() {
+	if step == stepNone && d != nil && d.Move != nil && !j.Sends() && !j.Receives() {
 		return dueDiskMove(d.Move, l)
 	}
 	return step
@@ -323,21 +323,21 @@ func due(d *domainRecord, j *jobRecord, l domainLook, now time.Time) nextStep {
 func dueVM(d *domainRecord, j *jobRecord, l domainLook, now time.Time) nextStep {
 	switch {
 	case d == nil:
-		return stepRest
+		return stepNone
 	case j.Sends():
 		return dueAtSource(j, l)
 	case j.Receives():
 		return dueAtTarget(j, l)
 	case has(j, backend.Source, stageStranded) && l.Run.Executes():
-		return stepStrand // libvirt let it run again after we had looked
+		return stepMarkUnresolved // libvirt let it run again after we had looked
 	case has(j, backend.Target, stageArrived) && !j.Last.Status.Final() &&
 		l.Run != runsPostCopy && l.Run != runsPostCopyFailed:
 		return stepRecovered
 	case l.Run.Rests() && (d.Ran || d.Doing == hypervisor.Stopping ||
 		d.Doing == hypervisor.Rebooting):
-		return stepBury
+		return stepReap
 	case !l.Run.Executes():
-		return stepRest
+		return stepNone
 	case d.Doing == hypervisor.Stopping && d.Late(now):
 		return stepForce
 	case d.Doing == hypervisor.Rebooting && d.Late(now):
@@ -347,7 +347,7 @@ func dueVM(d *domainRecord, j *jobRecord, l domainLook, now time.Time) nextStep 
 	case l.Run != runShuttingDown && d.PressUnheard(now):
 		return stepPress
 	}
-	return stepRest
+	return stepNone
 }
 
 // dueAtSource: while libvirt is at it, it is only helped. What has become of the VM
@@ -361,11 +361,11 @@ func dueAtSource(j *jobRecord, l domainLook) nextStep {
 		return dueOnTheWay(j, l)
 	case l.Call == callNone && j.Last.Status == hypervisor.JobNone && !j.Stopped:
 		if j.Cancelled || !ready(j, l) {
-			return stepKeep
+			return stepKeepAtSource
 		}
 		return stepSend
 	case (l.Call == callNone || l.Call == callBroken) && l.Early:
-		return stepRest
+		return stepNone
 	}
 	return verdict(j, l)
 }
@@ -384,7 +384,7 @@ func dueOnTheWay(j *jobRecord, l domainLook) nextStep {
 		l.Run == runPausedPostCopyFailed
 	switch {
 	case l.Run == runPausedPostCopyFailed && l.Call != calling && !(l.Call == callNone && l.Early):
-		return stepStrand
+		return stepMarkUnresolved
 	case stands && !j.Stopped:
 		return stepNoteStop
 	case l.Aborted && !j.Aborted && !j.PostCopied:
@@ -392,13 +392,13 @@ func dueOnTheWay(j *jobRecord, l domainLook) nextStep {
 	case l.Stuck && l.Run == runPausedMigration:
 		return stepAsk
 	case l.Aborted && l.Run.Executes() && !j.PostCopied:
-		return stepKeep // the target never gets all of it
+		return stepKeepAtSource // the target never gets all of it
 	case j.Cancelled && l.Sends && !l.Aborted:
 		return stepAbort
 	case j.PostCopied && l.Moving && !l.Aborted && !stands:
-		return stepGoOver // we died between noting it and asking, or QEMU is about to begin
+		return stepSwitchToPostCopy // we died between noting it and asking, or QEMU is about to begin
 	}
-	return stepRest
+	return stepNone
 }
 
 // verdict says how a migration has ended that libvirt has ended.
@@ -406,15 +406,15 @@ func verdict(j *jobRecord, l domainLook) nextStep {
 	switch {
 	case l.Call == callSucceeded: // the definition may have gone with the VM
 		if l.Run.Executes() {
-			return stepStrand // libvirt contradicts itself: ask the target
+			return stepMarkUnresolved // libvirt contradicts itself: ask the target
 		}
 		return stepMove
 	case l.Call == callRefused && (j.Cold || !movesOn(l.Run)):
-		return stepKeep // wherever it died or stands
+		return stepKeepAtSource // wherever it died or stands
 	case l.Run.Executes() && !j.Cold && (j.Aborted || !stood(j, l)):
-		return stepKeep // the target did not get everything
+		return stepKeepAtSource // the target did not get everything
 	}
-	return stepStrand
+	return stepMarkUnresolved
 }
 
 // stood reports whether the guest of a source that runs may have stood for the
@@ -440,5 +440,5 @@ func dueAtTarget(j *jobRecord, l domainLook) nextStep {
 	case l.Run.Alive() && !j.Seen:
 		return stepNoteArrival
 	}
-	return stepRest
+	return stepNone
 }

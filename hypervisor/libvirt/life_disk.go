@@ -28,7 +28,7 @@ const (
 func dueDiskMove(m *backend.DiskMove, l domainLook) nextStep {
 	switch {
 	case m.Tidied, l.Run == runGone:
-		return stepRest
+		return stepNone
 	case l.Run.Rests():
 		return dueDiskMoveAtRest(m)
 	case m.Phase == backend.MoveSwitched:
@@ -52,7 +52,7 @@ func dueDiskMoveAtRest(m *backend.DiskMove) nextStep {
 	case backend.MoveSwitching:
 		return stepNoteSwitched
 	case backend.MoveReady: // its start chooses
-		return stepRest
+		return stepNone
 	}
 	return stepTidyMove
 }
@@ -69,5 +69,5 @@ func dueDiskCopy(p backend.MovePhase, c diskCopy) nextStep {
 	case c == copyReady && p == backend.MoveSwitching:
 		return stepSwitchDisk
 	}
-	return stepRest
+	return stepNone
 }

@@ -11,9 +11,9 @@ import (
 // switch only when both images hold the same: whatever is seen in whatever phase.
 func TestWhatIsDueOfADiskThatMoves(t *testing.T) {
 	worked := map[[2]any]nextStep{ // by hand, of a guest that runs
-		{backend.MoveMaking, copyNone}: stepFailMove, {backend.MoveCopying, copyRuns}: stepRest, {backend.MoveCopying, copyReady}: stepNoteReady,
-		{backend.MoveCopying, copyNone}: stepFailMove, {backend.MoveReady, copyReady}: stepRest, {backend.MoveReady, copyNone}: stepFailMove,
-		{backend.MoveSwitching, copyReady}: stepSwitchDisk, {backend.MoveSwitching, copyEnds}: stepRest, {backend.MoveSwitching, copyNone}: stepFailMove,
+		{backend.MoveMaking, copyNone}: stepFailMove, {backend.MoveCopying, copyRuns}: stepNone, {backend.MoveCopying, copyReady}: stepNoteReady,
+		{backend.MoveCopying, copyNone}: stepFailMove, {backend.MoveReady, copyReady}: stepNone, {backend.MoveReady, copyNone}: stepFailMove,
+		{backend.MoveSwitching, copyReady}: stepSwitchDisk, {backend.MoveSwitching, copyEnds}: stepNone, {backend.MoveSwitching, copyNone}: stepFailMove,
 		{backend.MoveSwitching, copyTaken}: stepNoteSwitched, {backend.MoveSwitched, copyTaken}: stepTidyMove, {backend.MoveFailed, copyReady}: stepTidyMove,
 	}
 	phases := []backend.MovePhase{backend.MoveMaking, backend.MoveCopying, backend.MoveReady, backend.MoveSwitching, backend.MoveSwitched, backend.MoveFailed}

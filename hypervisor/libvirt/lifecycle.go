@@ -195,7 +195,7 @@ func (d guest) Kill(ctx context.Context, f found) error {
 	}
 	s, err := d.See(ctx)
 	if err == nil && s.Run.Rests() && !f.Job.Sends() {
-		return d.Bury(found{Observed: s})
+		return d.Reap(found{Observed: s})
 	}
 	return err
 }

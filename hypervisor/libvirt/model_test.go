@@ -31,7 +31,7 @@ var promises = []struct {
 		over := h.up && w.s.up && h.todo[0] == none && !h.early && h.call != libvirt.Calling &&
 			w.phase == idle
 		return w.s.executes() && w.t.executes() && over &&
-			libvirt.Due(h.record(), h.job(), w.glance(0), now) != libvirt.Strand
+			libvirt.Due(h.record(), h.job(), w.glance(0), now) != libvirt.MarkUnresolved
 	}},
 	{"a held target runs, and was not told to", func(w *lifeWorld) bool {
 		return w.hold && w.ran && !w.activated

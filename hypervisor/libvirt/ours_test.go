@@ -216,15 +216,15 @@ func (w *lifeWorld) decide(i int) {
 		h.plan(noteAbort)
 	case libvirt.Move:
 		h.plan(noteMoved, noteRests)
-	case libvirt.Keep:
+	case libvirt.KeepAtSource:
 		h.plan(noteKept, noteResolved)
-	case libvirt.Strand:
+	case libvirt.MarkUnresolved:
 		if executes {
 			h.plan(suspend, noteUnresolved, noteStranded)
 			return
 		}
 		h.plan(noteUnresolved, noteStranded)
-	case libvirt.Bury:
+	case libvirt.Reap:
 		h.plan(noteBuried)
 	case libvirt.Settled:
 		h.plan(noteStarted)

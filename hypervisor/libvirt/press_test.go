@@ -21,7 +21,7 @@ func TestAGuestThatRunsOnIsAskedToShutDownAgain(t *testing.T) {
 		want  libvirt.NextStep
 	}{
 		{"it was asked just now", hypervisor.Stopping, time.Second,
-			libvirt.Look{Run: libvirt.Runs}, libvirt.Rest},
+			libvirt.Look{Run: libvirt.Runs}, libvirt.NoStep},
 		{"it was asked long ago", hypervisor.Stopping, libvirt.PressAgain,
 			libvirt.Look{Run: libvirt.Runs}, libvirt.Press},
 		{"it was asked to reboot long ago", hypervisor.Rebooting, libvirt.PressAgain,
@@ -29,15 +29,15 @@ func TestAGuestThatRunsOnIsAskedToShutDownAgain(t *testing.T) {
 		{"it has rebooted", hypervisor.Rebooting, libvirt.PressAgain,
 			libvirt.Look{Run: libvirt.Runs, Rebooted: true}, libvirt.Settled},
 		{"it is shutting down", hypervisor.Stopping, libvirt.PressAgain,
-			libvirt.Look{Run: libvirt.ShuttingDown}, libvirt.Rest},
+			libvirt.Look{Run: libvirt.ShuttingDown}, libvirt.NoStep},
 		{"it has shut down", hypervisor.Stopping, libvirt.PressAgain,
-			libvirt.Look{Run: libvirt.ShutoffClean}, libvirt.Bury},
+			libvirt.Look{Run: libvirt.ShutoffClean}, libvirt.Reap},
 		{"its time is over", hypervisor.Stopping, 2 * grace,
 			libvirt.Look{Run: libvirt.Runs}, libvirt.Force},
 		{"it stands, and sees no button", hypervisor.Stopping, libvirt.PressAgain,
-			libvirt.Look{Run: libvirt.PausedUser}, libvirt.Rest},
+			libvirt.Look{Run: libvirt.PausedUser}, libvirt.NoStep},
 		{"it was not asked", hypervisor.Absent, libvirt.PressAgain,
-			libvirt.Look{Run: libvirt.Runs}, libvirt.Rest},
+			libvirt.Look{Run: libvirt.Runs}, libvirt.NoStep},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			asked := now.Add(-row.asked)

@@ -193,5 +193,5 @@ func (w *lifeWorld) busy(i int) bool {
 		return h.up
 	}
 	polls := i == 0 && h.known && h.stage.Live() && w.phase != idle
-	return w.side(i).up && (polls || libvirt.Due(h.record(), h.job(), w.glance(i), now) != libvirt.Rest)
+	return w.side(i).up && (polls || libvirt.Due(h.record(), h.job(), w.glance(i), now) != libvirt.NoStep)
 }

@@ -67,7 +67,7 @@ func (d *domain) settle(ctx context.Context) time.Duration {
 
 // Settle is settle for a caller that holds the domain's lock.
 func (d *domain) Settle(ctx context.Context) time.Duration {
-	last := stepRest
+	last := stepNone
 	for {
 		if d.Record() == nil {
 			return 0
@@ -77,7 +77,7 @@ func (d *domain) Settle(ctx context.Context) time.Duration {
 			return again
 		}
 		step := due(f.Rec, f.Job, f.Observed.domainLook, time.Now())
-		if step == stepRest || step == last { // what does not help at once is not repeated at once
+		if step == stepNone || step == last { // what does not help at once is not repeated at once
 			return d.wait(ctx, f)
 		}
 		if err := d.do(ctx, step, f); err != nil {
@@ -136,8 +136,8 @@ func (d *domain) wait(ctx context.Context, f found) time.Duration {
 // do performs one step. The caller holds the domain's lock.
 func (d *domain) do(ctx context.Context, step nextStep, f found) error {
 	switch step {
-	case stepBury:
-		return d.Bury(f)
+	case stepReap:
+		return d.Reap(f)
 	case stepForce:
 		return d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Destroy() })
 	case stepReset:
@@ -178,8 +178,8 @@ func (d *domain) Settled() error {
 	return d.Put(false, func(r *domainRecord) { r.Settled() })
 }
 
-// Bury notes how a domain has ended that has no process any more.
-func (d *domain) Bury(f found) error {
+// Reap notes how a domain has ended that has no process any more.
+func (d *domain) Reap(f found) error {
 	run := f.Observed.Run
 	d.Node.Unreserve(d.ID)
 	return d.Put(true, func(r *domainRecord) {

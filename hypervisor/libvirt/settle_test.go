@@ -26,10 +26,10 @@ type done struct {
 
 // steps are the steps of a settle. The first is none.
 func (s situation) steps() []done {
-	all := []done{{libvirt.Rest, s}}
+	all := []done{{libvirt.NoStep, s}}
 	for len(all) <= maxSteps {
 		step := s.due()
-		if step == libvirt.Rest {
+		if step == libvirt.NoStep {
 			return all
 		}
 		if step == all[len(all)-1].step { // done, and due again
@@ -54,7 +54,7 @@ func (s situation) then(step libvirt.NextStep) situation {
 		j = *s.j
 	}
 	switch step {
-	case libvirt.Bury:
+	case libvirt.Reap:
 		lost := l.Run == libvirt.ShutoffCrashed || l.Run == libvirt.ShutoffUnknown && d.Ran
 		d.Crashed = lost && d.Doing != hypervisor.Stopping
 		d.Ran, d.Doing, d.By = false, hypervisor.Absent, time.Time{}
@@ -82,7 +82,7 @@ func transfer(step libvirt.NextStep, d *libvirt.DomainRecord, j *libvirt.Job, l 
 		j.Last.Status, l.Call, l.Sends = hypervisor.JobSetup, libvirt.Calling, !j.Cold
 	case libvirt.Abort:
 		l.Aborted = true
-	case libvirt.GoOver:
+	case libvirt.SwitchToPostCopy:
 		l.Run = libvirt.PausedPostCopy
 	case libvirt.NoteStop:
 		j.Stopped = true
@@ -91,13 +91,13 @@ func transfer(step libvirt.NextStep, d *libvirt.DomainRecord, j *libvirt.Job, l 
 	case libvirt.Move:
 		j.Stage, j.Last.Status, l.Call = libvirt.Moved, hypervisor.JobSucceeded, libvirt.NoCall
 		d.Ran, d.Unresolved, d.Crashed = false, false, false
-	case libvirt.Keep:
+	case libvirt.KeepAtSource:
 		j.Stage, j.Last.Status, l.Call = libvirt.Kept, hypervisor.JobFailed, libvirt.NoCall
 		if j.Cancelled {
 			j.Last.Status = hypervisor.JobCancelled
 		}
 		d.Unresolved = false
-	case libvirt.Strand:
+	case libvirt.MarkUnresolved:
 		if slices.Contains(executing, l.Run) {
 			l.Run = libvirt.PausedUser
 		}

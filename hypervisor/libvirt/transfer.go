@@ -44,7 +44,7 @@ func (d move) step(ctx context.Context, step nextStep, s observation) error {
 		return d.send(ctx)
 	case stepAbort:
 		return d.abort(ctx)
-	case stepGoOver:
+	case stepSwitchToPostCopy:
 		return d.goOver(ctx)
 	case stepNoteStop:
 		d.SetStood()
@@ -55,9 +55,9 @@ func (d move) step(ctx context.Context, step nextStep, s observation) error {
 		return d.inquire(ctx, s)
 	case stepMove:
 		return d.moved(ctx, s)
-	case stepKeep:
+	case stepKeepAtSource:
 		return d.keep(ctx, s)
-	case stepStrand:
+	case stepMarkUnresolved:
 		return d.strand(ctx, s)
 	case stepNoteArrival:
 		return d.noteArrival()

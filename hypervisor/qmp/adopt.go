@@ -111,7 +111,7 @@ func (d *domain) adoptNothing(ctx context.Context) error {
 	rec, job, _ := d.Present()
 	due := !rec.Own || rec.Ran || rec.Doing != hypervisor.Absent || rec.Ending
 	if due || job != nil && job.Stage.Live() && !(job.Cold && job.Stage == stageSending) {
-		if err := d.Bury(); err != nil {
+		if err := d.Reap(); err != nil {
 			return d.unlessGone(err)
 		}
 	}

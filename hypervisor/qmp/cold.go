@@ -48,7 +48,7 @@ func (d move) migrateCold(ctx context.Context, out hypervisor.Outgoing) error {
 func (d move) copyCold(ctx context.Context, to string, limit hypervisor.Bandwidth) error {
 	vm, err := d.Node.QEMU.Launch(ctx, d.Record().VM, false)
 	if err != nil {
-		return errors.Join(err, d.Bury())
+		return errors.Join(err, d.Reap())
 	}
 	d.Attach(vm)
 	err = vm.Encrypt(ctx, qemu.AtSource, d.Node.Job(d.Record().Job).Options, nil)

@@ -225,7 +225,7 @@ func (d *domain) answerTimeout() time.Duration {
 func (d *domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
 	m, err := d.Moment(ctx)
 	if lost(m.Job, m.VM) {
-		d.awaitBurial(ctx)
+		d.awaitReaped(ctx)
 		m, err = d.Moment(ctx)
 	}
 	if err != nil && m.Rec != nil {
@@ -264,8 +264,8 @@ func lost(j *jobRecord, vm *qemu.Instance) bool {
 		vm.Ended()
 }
 
-// awaitBurial waits until that is noted, which takes a moment.
-func (d *domain) awaitBurial(ctx context.Context) {
+// awaitReaped waits until that is noted, which takes a moment.
+func (d *domain) awaitReaped(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, briefly)
 	defer cancel()
 	for {
@@ -346,7 +346,7 @@ func (f found) Conflict() error {
 	return qemu.Refuse(hypervisor.Conflict, "it is %v", f.State)
 }
 
-// Find looks at the domain. One whose process has just ended is buried first, and one that
+// Find looks at the domain. One whose process has just ended is reaped first, and one that
 // could not be is tried again. With an error it answers what was seen last. The caller holds
 // the domain's lock.
 func (d *domain) Find(ctx context.Context) (found, error) {
@@ -368,9 +368,9 @@ func (d *domain) Find(ctx context.Context) (found, error) {
 		f.VM = nil
 	}
 	if err = qemu.Observing(err); f.Rec != nil && missed(f.Rec, f.Job, f.Look) {
-		if buried := d.Bury(); buried != nil {
+		if reaped := d.Reap(); reaped != nil {
 			err = qemu.Refuse(hypervisor.Transient, "clear away what is left of a move: %v",
-				buried)
+				reaped)
 		}
 		f.Rec, f.Job, f.VM = d.Present()
 		f.Rec, f.Job = d.standing(f.Rec, f.Job, f.Look)

@@ -91,7 +91,7 @@ func (d move) vanish(ctx context.Context, vm *qemu.Instance) error {
 			return err
 		}
 	}
-	return d.Bury()
+	return d.Reap()
 }
 
 // Resume lets a source that stopped for the switch-over run again, with evidence
@@ -183,7 +183,7 @@ func (d move) Abandon(ctx context.Context, p found, c hypervisor.Abandon) error 
 	if err := p.VM.Kill(ctx); err != nil {
 		return err
 	}
-	return d.Bury()
+	return d.Reap()
 }
 
 // hasNothingLeft reports whether the source of a post-copy has no memory any more
@@ -246,5 +246,5 @@ func (d move) Release(ctx context.Context, p found, c hypervisor.Release) error 
 	if err != nil {
 		return err
 	}
-	return d.Bury()
+	return d.Reap()
 }

@@ -29,14 +29,14 @@ const (
 	Announce          = stepAnnounce
 	Arrive            = stepArrive
 	Arrived           = stageArrived
-	Bury              = stepBury
+	Reap              = stepReap
 	Continue          = stepContinue
 	Discarded         = stageDiscarded
 	EndWait           = stepEndWait
 	GiveUp            = stepGiveUp
-	GoOver            = stepGoOver
+	SwitchToPostCopy  = stepSwitchToPostCopy
 	Halt              = stepHalt
-	Keep              = stepKeep
+	KeepAtSource      = stepKeepAtSource
 	KeptRecord        = stageKept
 	Left              = stageLeft
 	Listening         = stageListening
@@ -48,7 +48,7 @@ const (
 	PressAgain        = backend.PressAgain
 	Quit              = stepQuit
 	Reset             = stepReset
-	Rest              = stepRest
+	NoStep            = stepNone
 	Resumed           = stageResumed
 	Run               = stepRun
 	Send              = stepSend

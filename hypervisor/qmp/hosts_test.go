@@ -152,7 +152,7 @@ func (w *world) affect(h *host, e effect) {
 		h.announcing = true
 	case noteDeath:
 		if h.stage.Live() {
-			h.buryJob(h.ran || h.stage.MayHaveRun())
+			h.reapJob(h.ran || h.stage.MayHaveRun())
 		}
 	case bury:
 		h.bury()
@@ -237,7 +237,7 @@ func (h *host) bury() {
 	}
 }
 
-func (h *host) buryJob(ran bool) {
+func (h *host) reapJob(ran bool) {
 	seen := h.seenLast()
 	status, stage := qmp.Status(h.record(), h.job(), seen), qmp.KeptRecord
 	late := !seen.Alive || status == hypervisor.JobSwitching || status == hypervisor.JobBroken ||
@@ -276,7 +276,7 @@ func (w *world) decide(h *host) {
 		}
 		return
 	}
-	if h.asked == nothing || !l.Alive && h.stage.Live() { // what has just died is buried first
+	if h.asked == nothing || !l.Alive && h.stage.Live() { // what has just died is reaped first
 		w.perform(h, qmp.Due(h.record(), h.job(), l, now))
 		return
 	}
@@ -286,7 +286,7 @@ func (w *world) decide(h *host) {
 // perform plans a next step, as domain.go and transfer.go do.
 func (w *world) perform(h *host, s qmp.NextStep) {
 	switch s {
-	case qmp.Bury:
+	case qmp.Reap:
 		if h.ran || h.ending || h.stage.Live() || h.doing != hypervisor.Absent {
 			h.plan(noteDeath, bury)
 		}
@@ -304,7 +304,7 @@ func (w *world) perform(h *host, s qmp.NextStep) {
 		} else {
 			h.plan(noteActivating, noteOwn, cont, noteArrived)
 		}
-	case qmp.GoOver:
+	case qmp.SwitchToPostCopy:
 		h.plan(migratePostcopy)
 	case qmp.Continue, qmp.EndWait:
 		h.plan(migrateContinue)
@@ -312,7 +312,7 @@ func (w *world) perform(h *host, s qmp.NextStep) {
 		if !h.announcing {
 			h.plan(announce)
 		}
-	case qmp.Keep:
+	case qmp.KeepAtSource:
 		stands := h.lastRun == qemu.Paused || h.lastRun == qemu.PostMigrate
 		if stands && !h.paused {
 			h.plan(cont, noteKept)

@@ -13,8 +13,8 @@ var laws = []struct {
 	name   string
 	broken func(situation) bool
 }{
-	{"a process is buried if and only if it has ended", func(s situation) bool {
-		return (s.due() == qmp.Bury) == s.l.Alive
+	{"a process is reaped if and only if it has ended", func(s situation) bool {
+		return (s.due() == qmp.Reap) == s.l.Alive
 	}},
 	{"a target starts when it has what it needs and its source stopped", func(s situation) bool {
 		listens := s.has(qmp.Target, qmp.Listening)
@@ -76,15 +76,15 @@ var laws = []struct {
 	{"a VM is kept when its migration ended and its guest is free", func(s situation) bool {
 		ended := s.l.Migration == qemu.Failed || s.l.Migration == qemu.Cancelled
 		unpaused := s.l.Migration == qemu.Completed && s.free()
-		return s.due() == qmp.Keep && !ended && !unpaused
+		return s.due() == qmp.KeepAtSource && !ended && !unpaused
 	}},
 	{"a source that post-copy left standing is not kept", func(s situation) bool {
-		return s.due() == qmp.Keep && s.j.PostCopied &&
+		return s.due() == qmp.KeepAtSource && s.j.PostCopied &&
 			(s.l.Run == qemu.PostMigrate || s.l.Run == qemu.FinishMigrate)
 	}},
 	{"a source is not kept whose target may run, or that may have gone over to post-copy",
 		func(s situation) bool {
-			return s.due() == qmp.Keep && s.j.PostCopied && s.ended() && (s.parked() ||
+			return s.due() == qmp.KeepAtSource && s.j.PostCopied && s.ended() && (s.parked() ||
 				s.j.Acknowledged && (s.l.Run == qemu.Running || s.l.Run == qemu.Paused))
 		}},
 	{"a source that post-copy stopped does not seem to be here, unless it never began",
@@ -100,7 +100,7 @@ var laws = []struct {
 	}},
 	{"QEMU is told of post-copy until it has gone over to it", func(s situation) bool {
 		asked := s.has(qmp.Source, qmp.Sending) && !s.j.Cold && s.j.PostCopied
-		return (s.due() == qmp.GoOver) != (asked && s.l.Alive && s.l.Migration == qemu.Active)
+		return (s.due() == qmp.SwitchToPostCopy) != (asked && s.l.Alive && s.l.Migration == qemu.Active)
 	}},
 	{"QEMU goes on when the disks are copied and it is not held", func(s situation) bool {
 		held := s.j != nil && s.j.Options.HoldSwitchOver && !s.j.Released
@@ -131,7 +131,7 @@ var laws = []struct {
 	}},
 	{"steps of a source are for sources", func(s situation) bool {
 		step := s.due()
-		return step >= qmp.Send && !s.sends() && step != qmp.Rest
+		return step >= qmp.Send && !s.sends() && step != qmp.NoStep
 	}},
 	{"a copy that failed ends what needs it", func(s situation) bool {
 		failed := slices.ContainsFunc(s.l.Mirrors, func(m qemu.Job) bool { return m.Error != "" })

@@ -255,7 +255,7 @@ func follows(j *qmp.Job, before, after qmp.Look) bool {
 // TestStepNames: every step has a name of its own, and other values do not.
 func TestStepNames(t *testing.T) {
 	seen := map[string]bool{}
-	for s := qmp.Rest; s <= qmp.GiveUp; s++ {
+	for s := qmp.NoStep; s <= qmp.GiveUp; s++ {
 		if name := s.String(); name == "invalid" || seen[name] {
 			t.Errorf("step %d is called %q", s, name)
 		}

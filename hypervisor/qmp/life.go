@@ -114,7 +114,7 @@ func stateOf(d *domainRecord, j *jobRecord, l look) hypervisor.DomainState {
 	case !l.Alive && d.Doing == hypervisor.Starting:
 		return hypervisor.Starting
 	case !l.Alive && !receives(j):
-		if d.Ran && !d.Ending { // it has just died, and is not buried yet
+		if d.Ran && !d.Ending { // it has just died, and is not reaped yet
 			return hypervisor.Crashed
 		}
 		return d.Rest
@@ -225,7 +225,7 @@ func statusOf(d *domainRecord, j *jobRecord, l look) hypervisor.JobStatus {
 }
 
 // noted is the status that was noted last. A process that has just ended is not
-// buried yet: its job is no longer looked at, but it was begun.
+// reaped yet: its job is no longer looked at, but it was begun.
 func noted(j *jobRecord) hypervisor.JobStatus {
 	switch {
 	case j.Last.Status != hypervisor.JobNone:
@@ -330,10 +330,10 @@ type nextStep uint8
 
 // The steps.
 const (
-	// stepRest: there is nothing to do.
-	stepRest nextStep = iota
-	// stepBury: the process has ended. Note what is left.
-	stepBury
+	// stepNone: there is nothing to do.
+	stepNone nextStep = iota
+	// stepReap: the process has ended. Note what is left.
+	stepReap
 	// stepQuit: the guest has shut down, or had its time: end the process.
 	stepQuit
 	// stepReset: the guest has shut down to reboot, or had its time: boot it.
@@ -363,8 +363,8 @@ const (
 	stepSend
 	// stepFinishMirrors: the guest stands: let the copies of the disks end.
 	stepFinishMirrors
-	// stepGoOver: post-copy was asked for, and QEMU may not know: tell it.
-	stepGoOver
+	// stepSwitchToPostCopy: post-copy was asked for, and QEMU may not know: tell it.
+	stepSwitchToPostCopy
 	// stepHalt: QEMU has let the guest of a source run although its target may run: stop it.
 	stepHalt
 	// stepContinue: go on from pre-switchover.
@@ -376,15 +376,15 @@ const (
 	stepEndWait
 	// stepAnnounce: tell the target that the guest has stopped for good.
 	stepAnnounce
-	// stepKeep: the transfer has ended, and the VM stays here.
-	stepKeep
+	// stepKeepAtSource: the transfer has ended, and the VM stays here.
+	stepKeepAtSource
 	// stepGiveUp: the disks cannot be copied, or are not to be: end the transfer.
 	stepGiveUp
 )
 
-var steps = [...]string{"Rest", "Bury", "Quit", "Reset", "Press", "NoteReady", "SwitchDisk", "NoteSwitched",
+var steps = [...]string{"None", "Reap", "Quit", "Reset", "Press", "NoteReady", "SwitchDisk", "NoteSwitched",
 	"FailMove", "TidyMove", "NotePlugged", "Run", "Activate", "Arrive", "Send",
-	"FinishMirrors", "GoOver", "Halt", "Continue", "EndWait", "Announce", "Keep", "GiveUp"}
+	"FinishMirrors", "SwitchToPostCopy", "Halt", "Continue", "EndWait", "Announce", "KeepAtSource", "GiveUp"}
 
 // String returns the step's name.
 func (s nextStep) String() string {
@@ -399,13 +399,13 @@ func (s nextStep) String() string {
 func due(d *domainRecord, j *jobRecord, l look, now time.Time) nextStep {
 	switch {
 	case !l.Alive:
-		return stepBury
+		return stepReap
 	case d.Ending || leftover(d, j, l):
 		return stepQuit
 	case receives(j):
 		return dueAtTarget(j, l)
 	case sends(j):
-		if s := dueAtSource(j, l); s != stepRest || !j.Cold && stoppedToMove(j, l) {
+		if s := dueAtSource(j, l); s != stepNone || !j.Cold && stoppedToMove(j, l) {
 			return s // a guest that stands to move has no life here
 		}
 	case j == nil:
@@ -439,7 +439,7 @@ func dueVM(d *domainRecord, l look, now time.Time) nextStep {
 	if d.Move != nil && l.Heard() {
 		return dueDiskMove(d.Move, l.Copy)
 	}
-	return stepRest
+	return stepNone
 }
 
 // dueDiskMove returns the next step of a disk that moves to another image.
@@ -473,7 +473,7 @@ func dueDiskMove(m *backend.DiskMove, j qemu.Job) nextStep {
 			return stepTidyMove
 		}
 	}
-	return stepRest
+	return stepNone
 }
 
 // dueAtTarget: the guest starts only when everything is here and its source is
@@ -481,11 +481,11 @@ func dueDiskMove(m *backend.DiskMove, j qemu.Job) nextStep {
 func dueAtTarget(j *jobRecord, l look) nextStep {
 	switch {
 	case !j.Stopped || j.Hold:
-		return stepRest
+		return stepNone
 	case j.Cold:
 		return stepArrive
 	case !l.runnable():
-		return stepRest
+		return stepNone
 	}
 	return stepActivate
 }
@@ -504,7 +504,7 @@ func dueAtSource(j *jobRecord, l look) nextStep {
 		}
 		return stepSend
 	case j.Stage == stageMirroring:
-		return stepRest
+		return stepNone
 	case j.Cold && !j.Acknowledged:
 		return stepAnnounce
 	case j.Cold:
@@ -515,18 +515,18 @@ func dueAtSource(j *jobRecord, l look) nextStep {
 		return stepGiveUp
 	case qemu.Active:
 		if j.PostCopied { // we died between noting it and asking, or QEMU is about to begin
-			return stepGoOver
+			return stepSwitchToPostCopy
 		}
 	case qemu.PreSwitchover:
 		switch {
 		case j.Options.HoldSwitchOver && !j.Released:
-			return stepRest
+			return stepNone
 		case failed:
 			return stepGiveUp
 		case ready > 0:
 			return stepFinishMirrors
 		case ended < locals:
-			return stepRest
+			return stepNone
 		}
 		return stepContinue
 	case qemu.Cancelling:
@@ -535,7 +535,7 @@ func dueAtSource(j *jobRecord, l look) nextStep {
 		switch {
 		case j.Acknowledged:
 		case stale(j, l):
-			return stepKeep
+			return stepKeepAtSource
 		default:
 			return stepAnnounce
 		}
@@ -548,12 +548,12 @@ func dueAtSource(j *jobRecord, l look) nextStep {
 		case j.PostCopied && j.Acknowledged && l.Run == qemu.Running:
 			return stepHalt
 		case !stranded(j, l):
-			return stepKeep
+			return stepKeepAtSource
 		case !j.Acknowledged && !undecided(l):
 			return stepAnnounce
 		}
 	}
-	return stepRest
+	return stepNone
 }
 
 // mirrors counts the copies of disks by what has become of them.

@@ -24,7 +24,7 @@ func command(ctx context.Context, of *domain, c hypervisor.Command) error {
 	d := guest{of}
 	p, err := d.Find(ctx)
 	if err != nil && (!needsNoAnswer(c, p.Look) || p.Rec != d.Record()) {
-		return err // what is there must be buried
+		return err // what is there must be reaped
 	}
 	if _, starts := c.(hypervisor.Start); p.Rec == nil && d.Record() == nil && !starts { // a start looks by itself
 		if err := d.Node.QEMU.Unknown(ctx, d.ID); err != nil {

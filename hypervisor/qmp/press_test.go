@@ -21,15 +21,15 @@ func TestAGuestThatRunsOnIsAskedToShutDownAgain(t *testing.T) {
 		run   qemu.RunState
 		want  qmp.NextStep
 	}{
-		{"it was asked just now", hypervisor.Stopping, time.Second, qemu.Running, qmp.Rest},
+		{"it was asked just now", hypervisor.Stopping, time.Second, qemu.Running, qmp.NoStep},
 		{"it was asked long ago", hypervisor.Stopping, qmp.PressAgain, qemu.Running, qmp.Press},
 		{"it was asked to reboot long ago", hypervisor.Rebooting, qmp.PressAgain, qemu.Running,
 			qmp.Press},
 		{"it has shut down", hypervisor.Stopping, qmp.PressAgain, qemu.Shutdown, qmp.Quit},
 		{"its time is over", hypervisor.Stopping, 2 * grace, qemu.Running, qmp.Quit},
 		{"it stands, and sees no button", hypervisor.Stopping, qmp.PressAgain, qemu.Paused,
-			qmp.Rest},
-		{"it was not asked", hypervisor.Absent, qmp.PressAgain, qemu.Running, qmp.Rest},
+			qmp.NoStep},
+		{"it was not asked", hypervisor.Absent, qmp.PressAgain, qemu.Running, qmp.NoStep},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			asked := now.Add(-row.asked)

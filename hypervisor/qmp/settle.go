@@ -44,18 +44,18 @@ func (d *domain) Settle(ctx context.Context) time.Duration {
 		}
 		rec, job, _ := d.Present()
 		step := due(rec, job, l, time.Now())
-		if step == stepRest || step == stepAnnounce && d.Announcing != nil {
+		if step == stepNone || step == stepAnnounce && d.Announcing != nil {
 			return d.wait(ctx, l)
 		}
 		if err := d.do(ctx, step, l, m); err != nil {
 			return again
 		}
 		switch step {
-		case stepBury:
+		case stepReap:
 			return resync
 		case stepFinishMirrors, stepReset, stepSwitchDisk:
 			return soon // it takes effect a little later
-		case stepGoOver:
+		case stepSwitchToPostCopy:
 			return later
 		case stepEndWait: // once is enough
 			return again
@@ -137,8 +137,8 @@ func (d *domain) wait(ctx context.Context, l look) time.Duration {
 func (d *domain) do(ctx context.Context, step nextStep, l look, m qemu.Migration) error {
 	_, _, vm := d.Present()
 	switch step {
-	case stepBury:
-		return d.Bury()
+	case stepReap:
+		return d.Reap()
 	case stepQuit:
 		if err := d.Put(false, func(r *domainRecord) { r.Ending = true }); err != nil {
 			return err
@@ -154,7 +154,7 @@ func (d *domain) do(ctx context.Context, step nextStep, l look, m qemu.Migration
 		return d.moveOn(ctx, vm, step, l.Copy)
 	case stepRun:
 		return d.Run(ctx, vm)
-	case stepRest:
+	case stepNone:
 		return nil
 	}
 	return d.move(ctx, step, m)
@@ -177,10 +177,10 @@ func (d *domain) reset(ctx context.Context, vm *qemu.Instance, l look) error {
 	return d.settled()
 }
 
-// Bury notes what is left of a domain whose process has ended. A guest that ran
+// Reap notes what is left of a domain whose process has ended. A guest that ran
 // and was not meant to end has crashed, and stays to be seen: to a cluster, a VM
 // that its host does not know has never run there.
-func (d *domain) Bury() error {
+func (d *domain) Reap() error {
 	rec, job, vm := d.Present()
 	words := qemu.LastWords(d.Node.QEMU.Settings(d.ID))
 	told := d.Announcing != nil || job != nil && job.Acknowledged
@@ -191,7 +191,7 @@ func (d *domain) Bury() error {
 	incoming := incoming(rec, job)
 	ran := rec.Ran || target && job.Stage.MayHaveRun() && !job.Cold
 	if job != nil && job.Stage.Live() {
-		if err := d.buryJob(job, ran, told, words); err != nil {
+		if err := d.reapJob(job, ran, told, words); err != nil {
 			return err
 		}
 	}
@@ -245,9 +245,9 @@ func (d *domain) HasLeft() error {
 	})
 }
 
-// buryJob ends the job of a domain whose process has died. A source that has told its target
+// reapJob ends the job of a domain whose process has died. A source that has told its target
 // that the guest stopped for good had stopped, whatever was seen of it last.
-func (d *domain) buryJob(job *jobRecord, ran, told bool, words string) error {
+func (d *domain) reapJob(job *jobRecord, ran, told bool, words string) error {
 	if d.Record().Leaving && job.Role == backend.Source {
 		return d.HasLeft()
 	}
@@ -354,10 +354,10 @@ func (d *domain) End(ctx context.Context, vm *qemu.Instance) error {
 		}
 	}
 	if vm == nil {
-		return d.Bury()
+		return d.Reap()
 	}
 	if err := vm.Kill(ctx); err != nil {
 		return err
 	}
-	return d.Bury()
+	return d.Reap()
 }

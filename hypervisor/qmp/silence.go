@@ -13,5 +13,5 @@ func dueUnanswered(d *domainRecord, j *jobRecord, now time.Time) nextStep {
 	if d.Ending || d.Doing == hypervisor.Stopping && d.Late(now) && !sends(j) && !receives(j) {
 		return stepQuit
 	}
-	return stepRest
+	return stepNone
 }

@@ -37,7 +37,7 @@ func (d move) step(ctx context.Context, step nextStep, m qemu.Migration) error {
 		return d.send(ctx, vm)
 	case stepFinishMirrors:
 		return vm.FinishMirrors(ctx, rec.VM)
-	case stepGoOver:
+	case stepSwitchToPostCopy:
 		return d.goOver(ctx, vm)
 	case stepHalt:
 		return vm.Stop(ctx)
@@ -45,7 +45,7 @@ func (d move) step(ctx context.Context, step nextStep, m qemu.Migration) error {
 		return vm.MigrateContinue(ctx, m.Status)
 	case stepAnnounce:
 		d.announce(d.stood(m))
-	case stepKeep:
+	case stepKeepAtSource:
 		return d.keep(ctx, vm, m)
 	case stepGiveUp:
 		return d.giveUp(ctx, vm, hypervisor.JobFailed)

@@ -55,7 +55,7 @@ func (d *domain) matters(e qemu.Event) bool {
 	return true
 }
 
-// watch is the domain's worker, until the process has ended and is buried.
+// watch is the domain's worker, until the process has ended and is reaped.
 func (d *domain) watch(in *qemu.Instance) {
 	for {
 		over := in.Ended()
@@ -64,7 +64,7 @@ func (d *domain) watch(in *qemu.Instance) {
 			return
 		}
 		ended, lost := in.Proc.Done(), in.Client.Done()
-		if over { // it could not be buried, and tells no more
+		if over { // it could not be reaped, and tells no more
 			ended, lost = nil, nil
 		}
 		timer := time.NewTimer(wait)
