@@ -39,7 +39,7 @@ func TestAHostThatCanBeEmptiedIsEmptied(t *testing.T) {
 }
 
 // scratch gives some VMs a disk on their host.
-var scratch = simtest.Part{Name: "local disks", Add: func(m *simtest.Maker) {
+var scratch = simtest.Part{Name: "local disks", Add: func(m *simtest.Builder) {
 	for i := range m.World.VMs {
 		if size := m.Between("GiB on a local disk", -10, 20); size > 0 {
 			m.World.VMs[i].Hardware = &inventory.Hardware{Disks: []inventory.Disk{
@@ -73,7 +73,7 @@ func TestBytesAndTimeAreAtLeastWhatMustBe(t *testing.T) {
 
 // errands ask for a migration of every VM, at some time and with some priority. No more than
 // two move at once: a slow link that more of them share is too slow for some loads.
-var errands = simtest.Part{Name: "all VMs are to move", Add: func(m *simtest.Maker) {
+var errands = simtest.Part{Name: "all VMs are to move", Add: func(m *simtest.Builder) {
 	*m.World.Limits.PerCluster = min(2, *m.World.Limits.PerCluster)
 	for _, vm := range m.World.VMNames() {
 		m.Event(m.Time(), "migrate "+vm+m.Priority())
@@ -98,7 +98,7 @@ func TestEveryMigrationIsServedHoweverLowItsPriority(t *testing.T) {
 
 // rush asks for everything on one host at nearly the same time; there is room for
 // all of it anywhere.
-var rush = simtest.Part{Name: "all of one host is to move", Add: func(m *simtest.Maker) {
+var rush = simtest.Part{Name: "all of one host is to move", Add: func(m *simtest.Builder) {
 	cluster, source := m.Between("per cluster", 1, 3), m.Between("per source", 1, 2)
 	m.World.Limits.PerCluster, m.World.Limits.PerSource = &cluster, &source
 	for i := range m.Between("hosts", 2, 4) {
@@ -184,7 +184,7 @@ func TestNoVMIsSentToADrainedHost(t *testing.T) {
 // A store that loses answers costs time, and changes nothing else.
 func TestLostAnswersDoNotChangeTheOutcome(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &simtest.Maker{Chooser: simtest.Drawn(t)}
+		m := &simtest.Builder{Chooser: simtest.Drawn(t)}
 		s := simtest.Calm().Make(m.Chooser)
 		want := play(t, s, sim.Seeded(1)).outcome()
 		m.World = s
@@ -216,7 +216,7 @@ func (p *played) outcome() string {
 // only fleets with equal ones are compared.
 func TestHigherLimitsAreNotMuchSlower(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &simtest.Maker{Chooser: simtest.Drawn(t)}
+		m := &simtest.Builder{Chooser: simtest.Drawn(t)}
 		s := simtest.Of(simtest.Roomy(simtest.Small), simtest.Drain()).Make(m.Chooser) // all idle
 		for i := range s.Hosts {
 			s.Hosts[i].Link = "1Gbit/s"

@@ -63,10 +63,10 @@ func TestProcessesMayDieAfterAnyOfTheirWrites(t *testing.T) {
 // restless is about owners, who start, stop, reboot and resize few VMs all the time while
 // they are moved and processes die.
 func restless() simtest.Generator {
-	few := simtest.Part{Name: "few VMs", Add: func(m *simtest.Maker) {
+	few := simtest.Part{Name: "few VMs", Add: func(m *simtest.Builder) {
 		m.World.VMs = m.World.VMs[:min(len(m.World.VMs), 3)]
 	}}
-	wishes := simtest.Part{Name: "owners who want things", Add: func(m *simtest.Maker) {
+	wishes := simtest.Part{Name: "owners who want things", Add: func(m *simtest.Builder) {
 		all := simtest.Wishes()
 		for range m.Between("wishes", 2, 10) {
 			m.Event(m.Moment(), all[m.Choose("wish", len(all))](m))
@@ -80,7 +80,7 @@ func TestOwnersMayChangeTheirVMsWhileTheyMove(t *testing.T) { checkWorlds(t, res
 
 // The links of a VM are cut or reset in the middle of a long switch-over, or of a post-copy.
 func TestLinksMayBreakInTheSwitchOver(t *testing.T) {
-	severed := simtest.Part{Name: "whose links break", Add: func(m *simtest.Maker) {
+	severed := simtest.Part{Name: "whose links break", Add: func(m *simtest.Builder) {
 		home := m.World.VMs[0].Host
 		m.Event("0s", "drain "+home)
 		for _, h := range m.World.HostNames() {
@@ -98,7 +98,7 @@ func TestCompatibleModeKeepsSafety(t *testing.T) {
 	safety := []string{"runs-once", "never-lost", "never-older", "keeps-memory", "limits",
 		"one-move"}
 	strict := simtest.Turmoil().And(simtest.Part{Name: "by KubeVirt's rules",
-		Add: func(m *simtest.Maker) { m.World.Compatible = true }})
+		Add: func(m *simtest.Builder) { m.World.Compatible = true }})
 	rapid.Check(t, func(t *rapid.T) {
 		chance := simtest.Drawn(t)
 		s := strict.Make(chance)

@@ -88,7 +88,7 @@ func TestTheMendedPolicyIsRight(t *testing.T) {
 // large are worlds in which a link matters. A part of one's own: the first host has a fast link
 // and is drained, all others are slow.
 var large = simtest.Of(simtest.Roomy(simtest.Large), simtest.Converging(), simtest.Part{
-	Name: "a fast host is drained into slow ones", Add: func(m *simtest.Maker) {
+	Name: "a fast host is drained into slow ones", Add: func(m *simtest.Builder) {
 		for i := range m.World.Hosts {
 			m.World.Hosts[i].Link = "1Gbit/s"
 		}

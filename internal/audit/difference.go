@@ -51,7 +51,7 @@ type Decision struct {
 type Field = KnownField
 
 // difference tells what was recorded next and what is decided now; nil is nothing.
-func (s *stage) difference(now *attempt) *Difference {
+func (s *replayStore) difference(now *attempt) *Difference {
 	d := &Difference{Look: s.look.number, Line: s.look.line, At: s.look.at}
 	var about, missing concern
 	var was *write
@@ -87,7 +87,7 @@ func (s *stage) difference(now *attempt) *Difference {
 }
 
 // decision tells a writing.
-func (s *stage) decision(key store.Key, r store.Record, about *concern) *Decision {
+func (s *replayStore) decision(key store.Key, r store.Record, about *concern) *Decision {
 	d := &Decision{Record: key.Kind.String() + " " + key.Name, What: "deleted"}
 	about.add(s.known[key])
 	about.add(r)
@@ -106,7 +106,7 @@ type explainer interface {
 }
 
 // why returns what keeps VMs where they are, if the controller can say so.
-func (s *stage) why(vms []hypervisor.VMID) []Hold {
+func (s *replayStore) why(vms []hypervisor.VMID) []Hold {
 	e, is := s.brain.(explainer)
 	if !is {
 		return nil
@@ -161,7 +161,7 @@ func (c *concern) join(other *concern) {
 }
 
 // saw tells what is known of all that decisions are about: the VMs, the hosts, and what moves.
-func (s *stage) saw(about *concern) []string {
+func (s *replayStore) saw(about *concern) []string {
 	var lines []string
 	for _, id := range about.vms {
 		text, host := s.known.VM(id)

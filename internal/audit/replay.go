@@ -87,7 +87,7 @@ func Replay(log io.Reader, o Options) (*Result, error) {
 type player struct {
 	options Options
 	result  Result
-	stage   *stage
+	stage   *replayStore
 }
 
 // begin lets a controller begin.
@@ -96,7 +96,7 @@ func (p *player) begin(t *term) error {
 	if err != nil {
 		return fmt.Errorf("the configuration: %w", err)
 	}
-	p.stage = &stage{known: Records{}}
+	p.stage = &replayStore{known: Records{}}
 	p.stage.brain = p.options.Begin(config, p.stage, p.stage)
 	p.result.Terms++
 	if n := len(p.result.Recorded); n == 0 || p.result.Recorded[n-1] != t.origin.Build {

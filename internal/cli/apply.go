@@ -46,7 +46,7 @@ done, skipped), host (where the VM has gone), why.
 Exit status: 0 applied, or every move done, 2 bad input or refused, 3 some moves were skipped.`
 
 func applyCommand() *cobra.Command {
-	var f deskFlags
+	var f sessionFlags
 	var name string
 	var wait bool
 	c := &cobra.Command{Use: "apply PLAN", Short: "Carry out a plan of godwit plan drain",
@@ -60,7 +60,7 @@ func applyCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			return f.at(c, func(ctx context.Context, d *desk) error {
+			return f.at(c, func(ctx context.Context, d *session) error {
 				for _, vm := range doc.NotMoved {
 					fmt.Fprintf(d.err, "%s is not moved by the plan\n", vm)
 				}
@@ -147,7 +147,7 @@ func planName(what string, hosts []hypervisor.HostName, now time.Time) string {
 }
 
 // saidPlan prints a plan that was changed.
-func (d *desk) saidPlan(p *store.Plan, err error) error {
+func (d *session) saidPlan(p *store.Plan, err error) error {
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (d *desk) saidPlan(p *store.Plan, err error) error {
 }
 
 // planned prints the progress of a plan until it has ended.
-func (d *desk) planned(ctx context.Context, name string) error {
+func (d *session) planned(ctx context.Context, name string) error {
 	last := ""
 	return d.each(ctx, func(c *client.Cluster) (bool, error) {
 		p := c.Plan(name)
@@ -179,15 +179,15 @@ func (d *desk) planned(ctx context.Context, name string) error {
 	})
 }
 
-func planStatusCommand(f *deskFlags) *cobra.Command {
+func planStatusCommand(f *sessionFlags) *cobra.Command {
 	return progressCommand(f, "List the plans, or print how far one is", store.PlanKind,
-		func(d *desk, c *client.Cluster, name string) (bool, error) {
+		func(d *session, c *client.Cluster, name string) (bool, error) {
 			p := c.Plan(name)
 			if p == nil {
 				return false, nil
 			}
 			return true, d.saidPlan(p, nil)
-		}, func(d *desk, c *client.Cluster) error {
+		}, func(d *session, c *client.Cluster) error {
 			plans := []client.PlanReport{}
 			for _, p := range c.Plans() {
 				plans = append(plans, client.OfPlan(p))
@@ -198,11 +198,11 @@ func planStatusCommand(f *deskFlags) *cobra.Command {
 
 // progressCommand lists what the controller carries out of a kind, or prints how far the one of a name is, if there
 // is one.
-func progressCommand(f *deskFlags, short string, kind store.Kind, one func(d *desk, c *client.Cluster, name string) (bool, error),
-	all func(*desk, *client.Cluster) error) *cobra.Command {
+func progressCommand(f *sessionFlags, short string, kind store.Kind, one func(d *session, c *client.Cluster, name string) (bool, error),
+	all func(*session, *client.Cluster) error) *cobra.Command {
 	return &cobra.Command{Use: "status [NAME]", Short: short, Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				c, err := d.look(ctx)
 				if err != nil {
 					return err
@@ -220,17 +220,17 @@ func progressCommand(f *deskFlags, short string, kind store.Kind, one func(d *de
 }
 
 // planWish is a command that says what becomes of a plan.
-func planWish(f *deskFlags, verb, short string, wish store.PlanWish) *cobra.Command {
-	return wishCommand(f, verb, short, func(ctx context.Context, d *desk, name string) error {
+func planWish(f *sessionFlags, verb, short string, wish store.PlanWish) *cobra.Command {
+	return wishCommand(f, verb, short, func(ctx context.Context, d *session, name string) error {
 		p, err := d.WishPlan(ctx, name, wish)
 		return d.saidPlan(p, err)
 	})
 }
 
 // wishCommand is a command about what the controller carries out; without a name, about what has not ended.
-func wishCommand(f *deskFlags, verb, short string, wish func(context.Context, *desk, string) error) *cobra.Command {
+func wishCommand(f *sessionFlags, verb, short string, wish func(context.Context, *session, string) error) *cobra.Command {
 	return &cobra.Command{Use: verb + " [NAME]", Short: short, Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error { return wish(ctx, d, strings.Join(args, "")) })
+			return f.once(c, func(ctx context.Context, d *session) error { return wish(ctx, d, strings.Join(args, "")) })
 		}}
 }

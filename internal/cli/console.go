@@ -22,14 +22,14 @@ The command runs on the VM's host, as the user of its agent: elsewhere, use ssh 
 VM. A VM has one console at a time. What the guest wrote before is not shown. The console ends when the
 VM stops or moves to another host. The agent's audit log says who opened it.`
 
-func vmConsoleCommand(f *deskFlags) *cobra.Command {
+func vmConsoleCommand(f *sessionFlags) *cobra.Command {
 	var locks string
 	c := &cobra.Command{Use: "console VM", Short: "Connect to the serial console of a VM on this machine",
 		Long: vmConsoleHelp, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			id := client.ID(args[0])
 			var host hypervisor.HostName
-			err := f.once(c, func(ctx context.Context, d *desk) (err error) {
+			err := f.once(c, func(ctx context.Context, d *session) (err error) {
 				host, err = hostOf(ctx, d, id)
 				return err
 			})
@@ -46,7 +46,7 @@ func vmConsoleCommand(f *deskFlags) *cobra.Command {
 const locksVariable = "GODWIT_LOCKS" // The directory of the locks of agents, where --locks is not given.
 
 // hostOf returns the host of a VM.
-func hostOf(ctx context.Context, d *desk, id vmid) (hypervisor.HostName, error) {
+func hostOf(ctx context.Context, d *session, id vmid) (hypervisor.HostName, error) {
 	v, err := store.VMNamed(ctx, d.Store, id)
 	switch {
 	case err != nil:

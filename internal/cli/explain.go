@@ -18,7 +18,7 @@ godwit explain policy which migration policy a VM gets.`
 
 // ExplainCommand returns the command that explains why a VM is where it is.
 func ExplainCommand() *cobra.Command {
-	var f deskFlags
+	var f sessionFlags
 	c := &cobra.Command{Use: "explain VM|MIGRATION",
 		Short: "Explain a decision, without changing anything", Long: explainVMHelp,
 		Args: cobra.MaximumNArgs(1),
@@ -26,7 +26,7 @@ func ExplainCommand() *cobra.Command {
 			if len(args) == 0 {
 				return c.Help()
 			}
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				return d.explain(ctx, args[0])
 			})
 		}}
@@ -35,7 +35,7 @@ func ExplainCommand() *cobra.Command {
 }
 
 // explain prints why a VM, or that of a migration, is where it is.
-func (d *desk) explain(ctx context.Context, name string) error {
+func (d *session) explain(ctx context.Context, name string) error {
 	vm, err := d.VMOf(ctx, name)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 
 // hookRunner runs the commands of an operator for a run of maintenance, on this machine.
 type hookRunner struct {
-	*desk
+	*session
 	name                   string // of the run
 	hook, check, onFailure []string
 	last                   string

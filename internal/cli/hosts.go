@@ -27,7 +27,7 @@ const hostHelp = `List hosts and change their state. A host is added when its ag
 first time.`
 
 func hostCommand() *cobra.Command {
-	var f deskFlags
+	var f sessionFlags
 	c := &cobra.Command{Use: "host", Short: "List, drain, cordon and confirm hosts down",
 		Long: hostHelp, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
@@ -52,11 +52,11 @@ func hostCommand() *cobra.Command {
 }
 
 // hostVerb is a command that changes one host.
-func hostVerb(f *deskFlags, verb, short string,
+func hostVerb(f *sessionFlags, verb, short string,
 	do func(*client.Client, context.Context, hostName) (*store.Host, error)) *cobra.Command {
 	return &cobra.Command{Use: verb + " HOST", Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				h, err := do(&d.Client, ctx, hostName(args[0]))
 				return d.saidHost(ctx, h, err)
 			})
@@ -64,7 +64,7 @@ func hostVerb(f *deskFlags, verb, short string,
 }
 
 // saidHost prints a host that was changed.
-func (d *desk) saidHost(ctx context.Context, h *store.Host, err error) error {
+func (d *session) saidHost(ctx context.Context, h *store.Host, err error) error {
 	if err != nil {
 		return err
 	}
@@ -78,10 +78,10 @@ func (d *desk) saidHost(ctx context.Context, h *store.Host, err error) error {
 	})
 }
 
-func hostListCommand(f *deskFlags) *cobra.Command {
+func hostListCommand(f *sessionFlags) *cobra.Command {
 	return &cobra.Command{Use: "list", Short: "List the hosts", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				c, err := d.look(ctx)
 				if err != nil {
 					return err
@@ -94,11 +94,11 @@ func hostListCommand(f *deskFlags) *cobra.Command {
 		}}
 }
 
-func hostShowCommand(f *deskFlags) *cobra.Command {
+func hostShowCommand(f *sessionFlags) *cobra.Command {
 	return &cobra.Command{Use: "show HOST", Short: "Print all that is stored about a host, as JSON",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				return d.show(ctx, store.Key{Kind: store.HostKind, Name: args[0]})
 			})
 		}}
@@ -108,7 +108,7 @@ const confirmDownHelp = `Confirm that a host is powered off and stays off, where
 do that. Its VMs are then started on other hosts. If the host runs after all, its VMs run twice and
 their disks are corrupted: look at the machine first.`
 
-func confirmDownCommand(f *deskFlags) *cobra.Command {
+func confirmDownCommand(f *sessionFlags) *cobra.Command {
 	var by string
 	var yes bool
 	c := &cobra.Command{Use: "confirm-down HOST --by NAME", Short: "Confirm that a host is powered off",
@@ -119,7 +119,7 @@ func confirmDownCommand(f *deskFlags) *cobra.Command {
 					by = u.Username
 				}
 			}
-			return f.at(c, func(ctx context.Context, d *desk) error {
+			return f.at(c, func(ctx context.Context, d *session) error {
 				if err := d.lastHeard(ctx, hostName(args[0])); err != nil {
 					return err
 				}
@@ -146,7 +146,7 @@ old one: if they do, they run twice. Look at the old machine first.
 
 With the identity that the host already has, the command clears the alarm about a second agent.`
 
-func hostAdoptCommand(f *deskFlags) *cobra.Command {
+func hostAdoptCommand(f *sessionFlags) *cobra.Command {
 	var by, id string
 	var yes bool
 	c := &cobra.Command{Use: "adopt HOST [--id ID]", Short: "Assign a host's name to another agent",
@@ -157,7 +157,7 @@ func hostAdoptCommand(f *deskFlags) *cobra.Command {
 					by = u.Username
 				}
 			}
-			return f.at(c, func(ctx context.Context, d *desk) error {
+			return f.at(c, func(ctx context.Context, d *session) error {
 				if err := d.lastHeard(ctx, hostName(args[0])); err != nil {
 					return err
 				}
@@ -177,7 +177,7 @@ func hostAdoptCommand(f *deskFlags) *cobra.Command {
 }
 
 // lastHeard prints the last report of the host's agent, which is all that is known here.
-func (d *desk) lastHeard(ctx context.Context, name hostName) error {
+func (d *session) lastHeard(ctx context.Context, name hostName) error {
 	c, err := d.look(ctx)
 	if err != nil {
 		return err
@@ -205,19 +205,19 @@ func (d *desk) lastHeard(ctx context.Context, name hostName) error {
 }
 
 // typed asks for a confirmation: the operator types the name of the host.
-func (d *desk) typed(host, warning string) bool {
+func (d *session) typed(host, warning string) bool {
 	fmt.Fprintf(d.err, "%s\nType the name of the host to continue: ", warning)
 	answer, _ := bufio.NewReader(d.in).ReadString('\n') // no answer is no
 	return strings.TrimSpace(answer) == host
 }
 
 // confirmed asks whether a host is really off.
-func (d *desk) confirmed(host, by string) bool {
+func (d *session) confirmed(host, by string) bool {
 	return d.typed(host, fmt.Sprintf("%s confirms that %s is off and stays off. If it is not, its VMs "+
 		"will run twice.", by, host))
 }
 
-func hostLabelCommand(f *deskFlags) *cobra.Command {
+func hostLabelCommand(f *sessionFlags) *cobra.Command {
 	return &cobra.Command{Use: "label HOST KEY=VALUE…", Short: "Set labels; KEY= removes one",
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -229,7 +229,7 @@ func hostLabelCommand(f *deskFlags) *cobra.Command {
 				}
 				labels[key] = value
 			}
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				h, err := d.Label(ctx, hostName(args[0]), labels)
 				return d.saidHost(ctx, h, err)
 			})

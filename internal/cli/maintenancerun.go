@@ -54,7 +54,7 @@ Exit status: 0 started, or every host done, 2 bad input or refused, 3 it has sto
 
 // maintenanceGroup is the command above those that carry maintenance out.
 func maintenanceGroup() *cobra.Command {
-	var f deskFlags
+	var f sessionFlags
 	c := &cobra.Command{Use: "maintenance", Short: "Carry out a rolling reboot, batch after batch"}
 	f.add(c)
 	c.AddCommand(maintenanceRunCommand(&f), runStatusCommand(&f), continueCommand(&f),
@@ -93,7 +93,7 @@ func (f *runFlags) add(flags *pflag.FlagSet) {
 	f.calendar.confidence = "95%"
 }
 
-func maintenanceRunCommand(f *deskFlags) *cobra.Command {
+func maintenanceRunCommand(f *sessionFlags) *cobra.Command {
 	var r runFlags
 	c := &cobra.Command{Use: "run PLAN", Short: "Drain, service and check hosts, batch after batch",
 		Long: maintenanceRunHelp, Args: cobra.ExactArgs(1),
@@ -110,13 +110,13 @@ func maintenanceRunCommand(f *deskFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.at(c, func(ctx context.Context, d *desk) error {
+			return f.at(c, func(ctx context.Context, d *session) error {
 				m.By = d.By
 				stored, err := d.Maintain(ctx, m)
 				if err != nil || !r.wait && h.hook == nil && h.check == nil {
 					return d.saidRun(stored, err)
 				}
-				h.desk, h.name = d, stored.Name
+				h.session, h.name = d, stored.Name
 				return h.follow(ctx)
 			})
 		}}
@@ -197,7 +197,7 @@ func argvOf(text string) (argv []string, err error) {
 }
 
 // saidRun prints a run that was changed.
-func (d *desk) saidRun(m *store.Maintenance, err error) error {
+func (d *session) saidRun(m *store.Maintenance, err error) error {
 	if err != nil {
 		return err
 	}
@@ -205,15 +205,15 @@ func (d *desk) saidRun(m *store.Maintenance, err error) error {
 	return d.print(r, r.Table)
 }
 
-func runStatusCommand(f *deskFlags) *cobra.Command {
+func runStatusCommand(f *sessionFlags) *cobra.Command {
 	return progressCommand(f, "List the runs, or print how far one is", store.MaintenanceKind,
-		func(d *desk, c *client.Cluster, name string) (bool, error) {
+		func(d *session, c *client.Cluster, name string) (bool, error) {
 			m := c.Run(name)
 			if m == nil {
 				return false, nil
 			}
 			return true, d.saidRun(m, nil)
-		}, func(d *desk, c *client.Cluster) error {
+		}, func(d *session, c *client.Cluster) error {
 			runs := []client.RunReport{}
 			for _, m := range c.Runs() {
 				runs = append(runs, client.OfRun(m, d.Now()))
@@ -223,19 +223,19 @@ func runStatusCommand(f *deskFlags) *cobra.Command {
 }
 
 // runWish is a command that says what becomes of a run.
-func runWish(f *deskFlags, verb, short string, wish store.PlanWish) *cobra.Command {
-	return wishCommand(f, verb, short, func(ctx context.Context, d *desk, name string) error {
+func runWish(f *sessionFlags, verb, short string, wish store.PlanWish) *cobra.Command {
+	return wishCommand(f, verb, short, func(ctx context.Context, d *session, name string) error {
 		m, err := d.WishRun(ctx, name, wish)
 		return d.saidRun(m, err)
 	})
 }
 
-func continueCommand(f *deskFlags) *cobra.Command {
+func continueCommand(f *sessionFlags) *cobra.Command {
 	var name string
 	var again bool
 	c := &cobra.Command{Use: "continue HOST", Short: "Say that the hook of a host has ended", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				m, err := d.ContinueRun(ctx, name, hostName(args[0]), again, "operator "+d.By)
 				return d.saidRun(m, err)
 			})

@@ -26,7 +26,7 @@ With --wait the command prints the progress until the migration has ended.
 Exit status: 0 requested, or succeeded, 2 bad input, 3 failed.`
 
 func migrateCommand() *cobra.Command {
-	var f deskFlags
+	var f sessionFlags
 	var m client.Move
 	var to, priority string
 	var force, wait bool
@@ -42,7 +42,7 @@ func migrateCommand() *cobra.Command {
 			return fmt.Errorf("--priority: unknown value %q: use system-critical, user-triggered or "+
 				"system-maintenance", priority)
 		}
-		return f.at(c, func(ctx context.Context, d *desk) error {
+		return f.at(c, func(ctx context.Context, d *session) error {
 			asked, err := d.Migrate(ctx, m)
 			if err != nil || !wait {
 				return d.saidMoves([]*store.Migration{asked}, err)
@@ -61,7 +61,7 @@ func migrateCommand() *cobra.Command {
 }
 
 // saidMoves prints migrations that were changed.
-func (d *desk) saidMoves(list []*store.Migration, err error) error {
+func (d *session) saidMoves(list []*store.Migration, err error) error {
 	if err != nil {
 		return err
 	}
@@ -73,11 +73,11 @@ func (d *desk) saidMoves(list []*store.Migration, err error) error {
 }
 
 func cancelCommand() *cobra.Command {
-	var f deskFlags
+	var f sessionFlags
 	c := &cobra.Command{Use: "cancel VM|MIGRATION", Short: "Cancel migrations",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				asked, err := d.Cancel(ctx, args[0])
 				return d.saidMoves(asked, err)
 			})
@@ -114,14 +114,14 @@ With --wait the progress names VMs that do not run, and why: a VM migrates once 
 Exit status: 0 requested, or empty, 2 bad input, 3 some VMs remain.`
 
 func drainCommand() *cobra.Command {
-	var f deskFlags
+	var f sessionFlags
 	c := drainVerb(&f)
 	f.add(c)
 	return c
 }
 
 // drainVerb is the command as a part of another one.
-func drainVerb(f *deskFlags) *cobra.Command {
+func drainVerb(f *sessionFlags) *cobra.Command {
 	var wait bool
 	var timeout time.Duration
 	var terms evacuation.Terms
@@ -141,7 +141,7 @@ func drainVerb(f *deskFlags) *cobra.Command {
 				return errors.New("--max-per-source, --max-per-cluster, --allow-auto-converge and --allow-post-copy need --by: " +
 					"they are for a drain that is late")
 			}
-			return f.at(c, func(ctx context.Context, d *desk) error {
+			return f.at(c, func(ctx context.Context, d *session) error {
 				h, err := d.DrainOn(ctx, hostName(args[0]), terms)
 				if err == nil && until != "" {
 					h, err = d.DrainUntil(ctx, hostName(args[0]), by)

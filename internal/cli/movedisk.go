@@ -19,7 +19,7 @@ Until that is over the VM does not migrate. godwit vm list shows how much is cop
 move yet: it is tried again. --cancel takes the request back and removes the copy, as long as the VM has not gone
 over to it.`
 
-func vmMoveDiskCommand(f *deskFlags) *cobra.Command {
+func vmMoveDiskCommand(f *sessionFlags) *cobra.Command {
 	var move store.DiskMove
 	c := &cobra.Command{Use: "move-disk VM --disk NAME {--to PATH | --cancel}", Short: "Move a disk of a VM that runs to another path",
 		Long: vmMoveDiskHelp, Args: cobra.ExactArgs(1),
@@ -30,7 +30,7 @@ func vmMoveDiskCommand(f *deskFlags) *cobra.Command {
 			case move.Cancel == (move.To != ""):
 				return errors.New("--to: write the path that the disk moves to, or --cancel")
 			}
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				if move.Cancel {
 					v, err := d.CancelDiskMove(ctx, client.ID(args[0]), move.Disk)
 					return d.said(ctx, v, err)

@@ -21,7 +21,7 @@ whose local disk has a snapshot cannot migrate, because the migration would lose
 
 libvirt keeps a snapshot of one disk only while the VM is stopped, and of a VM with one disk.`
 
-func vmSnapshotCommand(f *deskFlags) *cobra.Command {
+func vmSnapshotCommand(f *sessionFlags) *cobra.Command {
 	c := &cobra.Command{Use: "snapshot", Short: "Create, list, delete and revert snapshots of disks",
 		Long: vmSnapshotHelp, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
@@ -38,10 +38,10 @@ type requested struct {
 	VM      vmid   `json:"vm"`
 }
 
-func vmSnapshotVerb(f *deskFlags, what, short string) *cobra.Command {
+func vmSnapshotVerb(f *sessionFlags, what, short string) *cobra.Command {
 	return &cobra.Command{Use: what + " VM DISK NAME", Short: short, Args: cobra.ExactArgs(3),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				id := client.ID(args[0])
 				request, err := d.AskSnapshot(ctx, id, what, args[1], args[2])
 				if err != nil {
@@ -56,11 +56,11 @@ func vmSnapshotVerb(f *deskFlags, what, short string) *cobra.Command {
 		}}
 }
 
-func vmSnapshotListCommand(f *deskFlags) *cobra.Command {
+func vmSnapshotListCommand(f *sessionFlags) *cobra.Command {
 	return &cobra.Command{Use: "list VM", Short: "List the snapshots that godwit has made, and open requests",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				all, err := d.Snapshots(ctx, client.ID(args[0]))
 				if err != nil {
 					return err

@@ -26,13 +26,13 @@ With --watch the state is printed every second until the command is interrupted;
 object a line whenever something has changed.`
 
 func statusCommand() *cobra.Command {
-	var f deskFlags
+	var f sessionFlags
 	var watch bool
 	c := &cobra.Command{Use: "status", Short: "Print the state of the cluster", Long: statusHelp,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !watch {
-				return f.once(c, func(ctx context.Context, d *desk) error {
+				return f.once(c, func(ctx context.Context, d *session) error {
 					c, err := d.look(ctx)
 					if err != nil {
 						return err
@@ -45,7 +45,7 @@ func statusCommand() *cobra.Command {
 					return err
 				})
 			}
-			return f.at(c, func(ctx context.Context, d *desk) error { return d.watch(ctx) })
+			return f.at(c, func(ctx context.Context, d *session) error { return d.watch(ctx) })
 		}}
 	f.add(c)
 	c.Flags().BoolVar(&watch, "watch", false, "repeat every second until interrupted")
@@ -56,7 +56,7 @@ func statusCommand() *cobra.Command {
 var ErrAlarm = errors.New("there is an alarm: see godwit status")
 
 // alarmed prints the alarms of a status to standard error.
-func (d *desk) alarmed(s *client.Status, err error) error {
+func (d *session) alarmed(s *client.Status, err error) error {
 	if err != nil || len(s.Alarms) == 0 {
 		return err
 	}
@@ -65,7 +65,7 @@ func (d *desk) alarmed(s *client.Status, err error) error {
 }
 
 // show prints a record.
-func (d *desk) show(ctx context.Context, key store.Key) error {
+func (d *session) show(ctx context.Context, key store.Key) error {
 	r, err := d.Store.Get(ctx, key)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 )
 
 func storeCommand() *cobra.Command {
-	var f deskFlags
+	var f sessionFlags
 	c := &cobra.Command{Use: "store", Short: "Back up, check, restore and reconcile the store",
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	f.add(c)
@@ -55,13 +55,13 @@ type reconcileFlags struct {
 	decide  []string
 }
 
-func reconcileCommand(f *deskFlags) *cobra.Command {
+func reconcileCommand(f *sessionFlags) *cobra.Command {
 	var r reconcileFlags
 	c := &cobra.Command{Use: "reconcile [--write --by NAME]",
 		Short: "Compare the hosts' VMs with a store that was set back", Long: reconcileHelp,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error { return d.reconcile(ctx, r) })
+			return f.once(c, func(ctx context.Context, d *session) error { return d.reconcile(ctx, r) })
 		}}
 	flags := c.Flags()
 	flags.StringVar(&r.by, "by", "", "`NAME` of the operator; default: the current user")
@@ -89,7 +89,7 @@ func (r *reconcileFlags) input(ctx context.Context, store store.Store, now time.
 	return in, err
 }
 
-func (d *desk) reconcile(ctx context.Context, r reconcileFlags) error {
+func (d *session) reconcile(ctx context.Context, r reconcileFlags) error {
 	records, is := d.past.(store.Historian)
 	if !is {
 		return errors.New("this store keeps no history")

@@ -31,7 +31,7 @@ A backup is older than the cluster as soon as a VM moves. See godwit store resto
 
 Exit status: 0 done, 2 bad input or failed.`
 
-func backupCommand(f *deskFlags) *cobra.Command {
+func backupCommand(f *sessionFlags) *cobra.Command {
 	return &cobra.Command{Use: "backup FILE", Short: "Write a copy of the store while it is in use",
 		Long: backupHelp, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -58,7 +58,7 @@ func backupCommand(f *deskFlags) *cobra.Command {
 }
 
 // copied makes a copy of the store.
-func (f *deskFlags) copied(ctx context.Context) (u daemon.URL, text []byte, err error) {
+func (f *sessionFlags) copied(ctx context.Context) (u daemon.URL, text []byte, err error) {
 	if u, err = f.Parse(); err != nil {
 		return u, nil, err
 	}
@@ -92,7 +92,7 @@ migrations, its identity, and what it has seen of the store.
 
 Exit status: 0 everything is whole, 2 bad input, 4 something is damaged.`
 
-func checkCommand(f *deskFlags) *cobra.Command {
+func checkCommand(f *sessionFlags) *cobra.Command {
 	return &cobra.Command{Use: "check [FILE|DIRECTORY…]", Short: "Check store files and agents' directories",
 		Long: checkHelp,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -172,7 +172,7 @@ A snapshot of etcd is restored by etcdutl snapshot restore, with a new --initial
 
 Exit status: 0 done, 2 bad input or refused.`
 
-func restoreCommand(f *deskFlags) *cobra.Command {
+func restoreCommand(f *sessionFlags) *cobra.Command {
 	return &cobra.Command{Use: "restore FILE", Short: "Put a backup in the place of a store file",
 		Long: restoreHelp, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -224,13 +224,13 @@ never been started. The flags are those of godwit store reconcile; a store that 
 
 Exit status: 0 done, 2 bad input or refused, 4 the reports are printed, and --write was not given.`
 
-func rebuildCommand(f *deskFlags) *cobra.Command {
+func rebuildCommand(f *sessionFlags) *cobra.Command {
 	c := reconcileCommand(f)
 	reconcile := c.RunE
 	c.Use, c.Short, c.Long = "rebuild [--write --by NAME]", "Rebuild a lost store from the hosts' reports",
 		rebuildHelp
 	c.RunE = func(c *cobra.Command, args []string) error {
-		err := f.once(c, func(ctx context.Context, d *desk) error {
+		err := f.once(c, func(ctx context.Context, d *session) error {
 			all, err := d.past.Changes(ctx, store.Everything, 0)
 			for _, r := range all.Records {
 				if r.Key().Kind == store.VMKind {

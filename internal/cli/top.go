@@ -35,7 +35,7 @@ A controller that is started with --page serves the same to browsers.`
 const leastInterval = 100 * time.Millisecond
 
 func topCommand() *cobra.Command {
-	var f deskFlags
+	var f sessionFlags
 	var once bool
 	var interval time.Duration
 	c := &cobra.Command{Use: "top", Short: "Show the state of the cluster, up to date", Long: topHelp,
@@ -45,9 +45,9 @@ func topCommand() *cobra.Command {
 				return fmt.Errorf("--interval: %v is less than %v: write 1s", interval, leastInterval)
 			}
 			if !once {
-				return f.at(c, func(ctx context.Context, d *desk) error { return d.top(ctx, interval) })
+				return f.at(c, func(ctx context.Context, d *session) error { return d.top(ctx, interval) })
 			}
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				o := d.overview().Look(ctx)
 				if o.Trouble != "" {
 					return errors.New(o.Trouble)
@@ -64,7 +64,7 @@ func topCommand() *cobra.Command {
 	return c
 }
 
-func (d *desk) overview() *client.Follower {
+func (d *session) overview() *client.Follower {
 	return client.Follow(d.Store, d.settings.Controller.Complete().Evacuation, 0, d.Now)
 }
 
@@ -91,7 +91,7 @@ const (
 )
 
 // top shows frames until ctx ends.
-func (d *desk) top(ctx context.Context, interval time.Duration) error {
+func (d *session) top(ctx context.Context, interval time.Duration) error {
 	follow, terminal, last := d.overview(), isTerminal(d.out), ""
 	if terminal {
 		fmt.Fprint(d.out, enterScreen)
@@ -124,7 +124,7 @@ func (d *desk) top(ctx context.Context, interval time.Duration) error {
 
 // frame shows a frame: in place on a terminal; elsewhere below the one before, unless only the
 // time is another.
-func (d *desk) frame(text string, terminal bool, last *string) error {
+func (d *session) frame(text string, terminal bool, last *string) error {
 	if terminal {
 		text = strings.TrimSuffix(strings.ReplaceAll(text, "\n", clearLine+"\n"), "\n")
 		_, err := fmt.Fprint(d.out, home+text+clearBelow)

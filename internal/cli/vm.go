@@ -21,7 +21,7 @@ stored; controller and agents then carry it out, and godwit status shows their p
 named namespace/name, or name alone in the namespace default.`
 
 func vmCommand() *cobra.Command {
-	var f deskFlags
+	var f sessionFlags
 	c := &cobra.Command{Use: "vm", Short: "Add, list, start, stop, resize and delete VMs",
 		Long: vmHelp, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
@@ -48,12 +48,12 @@ const vmAddHelp = `Add the VMs of a file, or one VM from flags:
 The format is that of godwit simulate's scenarios. Without a host the controller chooses one.
 If one VM of the file is invalid, none is added. The command prints the VMs that were added.`
 
-func vmAddCommand(f *deskFlags) *cobra.Command {
+func vmAddCommand(f *sessionFlags) *cobra.Command {
 	var v client.NewVM
 	c := &cobra.Command{Use: "add FILE | NAME --memory SIZE", Short: "Add VMs", Long: vmAddHelp,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				v.Name = args[0]
 				added, err := d.Add(ctx, v)
 				if err != nil && len(added) == 0 {
@@ -80,11 +80,11 @@ func vmAddCommand(f *deskFlags) *cobra.Command {
 }
 
 // vmVerb is a command that changes one VM.
-func vmVerb(f *deskFlags, verb, short string,
+func vmVerb(f *sessionFlags, verb, short string,
 	do func(*client.Client, context.Context, vmid) (*store.VM, error)) *cobra.Command {
 	return &cobra.Command{Use: verb + " VM", Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				v, err := do(&d.Client, ctx, client.ID(args[0]))
 				return d.said(ctx, v, err)
 			})
@@ -92,7 +92,7 @@ func vmVerb(f *deskFlags, verb, short string,
 }
 
 // said prints a VM that was changed.
-func (d *desk) said(ctx context.Context, v *store.VM, err error) error {
+func (d *session) said(ctx context.Context, v *store.VM, err error) error {
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (d *desk) said(ctx context.Context, v *store.VM, err error) error {
 }
 
 // saidVMs prints VMs that were added.
-func (d *desk) saidVMs(ctx context.Context, all []*store.VM) error {
+func (d *session) saidVMs(ctx context.Context, all []*store.VM) error {
 	c, err := d.look(ctx)
 	if err != nil {
 		return err
@@ -123,11 +123,11 @@ type deleted struct {
 	State string `json:"state"` // "deleted"
 }
 
-func vmStopCommand(f *deskFlags) *cobra.Command {
+func vmStopCommand(f *sessionFlags) *cobra.Command {
 	var kill bool
 	c := &cobra.Command{Use: "stop VM", Short: "Shut a VM down", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				v, err := d.StopVM(ctx, client.ID(args[0]), kill)
 				return d.said(ctx, v, err)
 			})
@@ -144,12 +144,12 @@ The command is refused while the migration exists: use godwit cancel. It takes e
 host has confirmed that the VM runs there and that no transfer of that name is running; so it is
 refused while that host is lost, too. The audit log has the name of the operator.`
 
-func vmReleaseCommand(f *deskFlags) *cobra.Command {
+func vmReleaseCommand(f *sessionFlags) *cobra.Command {
 	return &cobra.Command{Use: "release VM [--by NAME]",
 		Short: "Release a VM claimed by a migration that no longer exists",
 		Long:  vmReleaseHelp, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				v, err := d.ReleaseVM(ctx, client.ID(args[0]), d.By)
 				return d.said(ctx, v, err)
 			})
@@ -163,7 +163,7 @@ is given and which a migration copies. Repeated, the command changes nothing.
 A file that looks like qcow2 is refused unless --format declares what it is. godwit vm list says why
 a disk is not attached yet; godwit vm detach takes the request back.`
 
-func vmAttachCommand(f *deskFlags) *cobra.Command {
+func vmAttachCommand(f *sessionFlags) *cobra.Command {
 	var disk hypervisor.Disk
 	var size string
 	c := &cobra.Command{Use: "attach VM DISK [--path PATH] [--size SIZE]", Short: "Attach a disk to a VM",
@@ -175,7 +175,7 @@ func vmAttachCommand(f *deskFlags) *cobra.Command {
 				}
 			}
 			disk.Name = args[1]
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				v, err := d.AttachDisk(ctx, client.ID(args[0]), disk)
 				return d.said(ctx, v, err)
 			})
@@ -188,11 +188,11 @@ func vmAttachCommand(f *deskFlags) *cobra.Command {
 	return c
 }
 
-func vmDetachCommand(f *deskFlags) *cobra.Command {
+func vmDetachCommand(f *sessionFlags) *cobra.Command {
 	return &cobra.Command{Use: "detach VM DISK", Short: "Detach a disk from a VM; its file stays",
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				v, err := d.DetachDisk(ctx, client.ID(args[0]), args[1])
 				return d.said(ctx, v, err)
 			})
@@ -206,7 +206,7 @@ or reboot: less memory, fewer CPUs, and more than there is room for. godwit vm l
 
 With --max-memory and --max-cpus the VM has that room from its next start on.`
 
-func vmResizeCommand(f *deskFlags) *cobra.Command {
+func vmResizeCommand(f *sessionFlags) *cobra.Command {
 	var memory, most string
 	var disks []string
 	var size client.Size
@@ -227,7 +227,7 @@ func vmResizeCommand(f *deskFlags) *cobra.Command {
 			if size.Disks, err = diskSizes(disks); err != nil {
 				return err
 			}
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				v, err := d.ResizeVM(ctx, client.ID(args[0]), size)
 				return d.said(ctx, v, err)
 			})
@@ -255,11 +255,11 @@ func diskSizes(words []string) (map[string]hypervisor.Bytes, error) {
 	return sizes, nil
 }
 
-func vmDeleteCommand(f *deskFlags) *cobra.Command {
+func vmDeleteCommand(f *sessionFlags) *cobra.Command {
 	return &cobra.Command{Use: "delete VM", Short: "Delete the record of a stopped VM; its disks stay",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				id := client.ID(args[0])
 				if err := d.DeleteVM(ctx, id); err != nil {
 					return err
@@ -272,10 +272,10 @@ func vmDeleteCommand(f *deskFlags) *cobra.Command {
 		}}
 }
 
-func vmListCommand(f *deskFlags) *cobra.Command {
+func vmListCommand(f *sessionFlags) *cobra.Command {
 	return &cobra.Command{Use: "list", Short: "List the VMs", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				c, err := d.look(ctx)
 				if err != nil {
 					return err
@@ -288,11 +288,11 @@ func vmListCommand(f *deskFlags) *cobra.Command {
 		}}
 }
 
-func vmShowCommand(f *deskFlags) *cobra.Command {
+func vmShowCommand(f *sessionFlags) *cobra.Command {
 	return &cobra.Command{Use: "show VM", Short: "Print all that is stored about a VM, as JSON",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.once(c, func(ctx context.Context, d *desk) error {
+			return f.once(c, func(ctx context.Context, d *session) error {
 				return d.show(ctx, store.Key{Kind: store.VMKind,
 					Name: string(client.ID(args[0]))})
 			})

@@ -16,7 +16,7 @@ import (
 
 // each reads the store every second, until show reports that it is done, or the command is
 // interrupted.
-func (d *desk) each(ctx context.Context, show func(*client.Cluster) (done bool, err error)) error {
+func (d *session) each(ctx context.Context, show func(*client.Cluster) (done bool, err error)) error {
 	var c client.Cluster
 	t := time.NewTicker(every)
 	defer t.Stop()
@@ -36,7 +36,7 @@ func (d *desk) each(ctx context.Context, show func(*client.Cluster) (done bool, 
 }
 
 // watch prints the status again and again.
-func (d *desk) watch(ctx context.Context) error {
+func (d *session) watch(ctx context.Context) error {
 	last := client.Watched{Terminal: isTerminal(d.out)}
 	return d.each(ctx, func(c *client.Cluster) (bool, error) {
 		s := client.MakeStatus(c, d.Draining, d.Now())
@@ -48,7 +48,7 @@ func (d *desk) watch(ctx context.Context) error {
 }
 
 // follow prints the progress of a migration until it has ended.
-func (d *desk) follow(ctx context.Context, id migration.ID) error {
+func (d *session) follow(ctx context.Context, id migration.ID) error {
 	last := ""
 	return d.each(ctx, func(c *client.Cluster) (bool, error) {
 		m := c.Migration(id)
@@ -73,7 +73,7 @@ func (d *desk) follow(ctx context.Context, id migration.ID) error {
 
 // empty prints the progress of a drain until the host is empty, or no further VM will leave, or, unless
 // that is zero, for so long.
-func (d *desk) empty(ctx context.Context, host hostName, atMost time.Duration) error {
+func (d *session) empty(ctx context.Context, host hostName, atMost time.Duration) error {
 	last, said, began := "", "", d.Now()
 	var place refused
 	return d.each(ctx, func(c *client.Cluster) (bool, error) {
@@ -117,7 +117,7 @@ type refused struct {
 const askAgain = 10 * time.Second
 
 // places has a controller that writes nothing tell why no host takes the first of the VMs that wait for one.
-func (d *desk) places(ctx context.Context, l *client.RemainingVMs, p *refused) error {
+func (d *session) places(ctx context.Context, l *client.RemainingVMs, p *refused) error {
 	if len(l.Placeless) == 0 || len(l.Moving) > 0 {
 		return nil
 	}

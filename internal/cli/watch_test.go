@@ -31,7 +31,7 @@ func TestADrainSaysWhyNoHostTakesAVM(t *testing.T) {
 		}
 	}
 	var out, told bytes.Buffer
-	d := &desk{Client: client.Client{Store: records, Now: func() time.Time { now = now.Add(time.Second); return now }},
+	d := &session{Client: client.Client{Store: records, Now: func() time.Time { now = now.Add(time.Second); return now }},
 		out: &out, err: &told}
 	if err := d.empty(t.Context(), "n1", time.Nanosecond); !errors.Is(err, ErrNotDone) {
 		t.Errorf("the error is %v", err)

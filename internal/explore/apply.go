@@ -27,7 +27,7 @@ func (w *World) apply(s Step) bool {
 	}
 	switch s.Op {
 	case Look:
-		return w.takeLook(int(s.A), LookStep{fate: Fate(s.B), at: int(s.C)})
+		return w.takeLook(int(s.A), LookStep{fate: WriteResult(s.B), at: int(s.C)})
 	case Stale:
 		return w.takeLook(int(s.A), LookStep{stale: true})
 	case Late:

@@ -5,18 +5,18 @@ import (
 	"unsafe"
 )
 
-// A Keeper makes checkpoints of graphs. It belongs to one caller at a time.
-type Keeper struct {
+// Snapshots makes snapshots of graphs. It belongs to one caller at a time.
+type Snapshots struct {
 	fixed map[string]bool
 	plans map[reflect.Type]*plan
 	met   visits
 	iter  reflect.MapIter
 }
 
-// NewSnapshots returns a Keeper that does not follow pointers to the named types, which are
+// NewSnapshots returns Snapshots that does not follow pointers to the named types, which are
 // written as reflect writes them: "store.VM".
-func NewSnapshots(fixed ...string) *Keeper {
-	k := &Keeper{fixed: map[string]bool{}, plans: map[reflect.Type]*plan{}}
+func NewSnapshots(fixed ...string) *Snapshots {
+	k := &Snapshots{fixed: map[string]bool{}, plans: map[reflect.Type]*plan{}}
 	for _, name := range fixed {
 		k.fixed[name] = true
 	}
@@ -50,9 +50,9 @@ type header struct {
 	len, cap int
 }
 
-// Keep returns an image of all that can be reached from root, a pointer. It uses the
+// Take returns an image of all that can be reached from root, a pointer. It uses the
 // memory of old, an image that is no longer wanted; nil is none.
-func (k *Keeper) Keep(root any, old *Image) *Image {
+func (k *Snapshots) Take(root any, old *Image) *Image {
 	if old != nil {
 		old.recycle()
 	} else {
@@ -102,7 +102,7 @@ func (i *Image) recycle() {
 }
 
 // follow keeps the value at a pointer, and what can be reached from it.
-func (k *Keeper) follow(i *Image, p *plan, at unsafe.Pointer) {
+func (k *Snapshots) follow(i *Image, p *plan, at unsafe.Pointer) {
 	if at == nil || !k.met.add(at, p) {
 		return
 	}
@@ -118,7 +118,7 @@ func (k *Keeper) follow(i *Image, p *plan, at unsafe.Pointer) {
 }
 
 // within follows the pointers in a value that is kept as a part of another.
-func (k *Keeper) within(i *Image, p *plan, at unsafe.Pointer) {
+func (k *Snapshots) within(i *Image, p *plan, at unsafe.Pointer) {
 	if p.leaf {
 		return
 	}
@@ -148,7 +148,7 @@ func (k *Keeper) within(i *Image, p *plan, at unsafe.Pointer) {
 
 // content returns the plan of what an interface holds: it is found by its first word. What
 // is held and is no pointer was copied when it was put there: it is not changed.
-func (k *Keeper) content(p *plan, word, at unsafe.Pointer) *plan {
+func (k *Snapshots) content(p *plan, word, at unsafe.Pointer) *plan {
 	for n := range p.contents {
 		if p.contents[n].word == word {
 			return p.contents[n].plan
@@ -162,7 +162,7 @@ func (k *Keeper) content(p *plan, word, at unsafe.Pointer) *plan {
 	return held
 }
 
-func (k *Keeper) list(i *Image, p *plan, at header) {
+func (k *Snapshots) list(i *Image, p *plan, at header) {
 	if at.len == 0 {
 		return
 	}

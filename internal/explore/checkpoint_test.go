@@ -124,7 +124,7 @@ func TestImagesBringBack(t *testing.T) {
 			case what >= 0:
 				changes[what].how(g, rapid.IntRange(1, 9).Draw(t, "n"))
 			case what == -1 || len(images) == 0:
-				images = append(images, kept{k.Keep(g, spare), text(g)})
+				images = append(images, kept{k.Take(g, spare), text(g)})
 				spare = nil
 			default:
 				n := rapid.IntRange(0, len(images)-1).Draw(t, "image")
@@ -144,7 +144,7 @@ func TestImagesBringBack(t *testing.T) {
 func TestEveryChangeIsUndone(t *testing.T) {
 	for _, c := range changes {
 		g, k := newGraph(), explore.NewSnapshots("explore_test.fixed")
-		before, image := text(g), k.Keep(g, nil)
+		before, image := text(g), k.Take(g, nil)
 		c.how(g, 5)
 		g.fixed.n = 2
 		if reflect.DeepEqual(text(g), before) && c.name != "another self" {

@@ -34,7 +34,7 @@ func (m *names) restore() {
 }
 
 // names keeps a map from texts to pointers.
-func (k *Keeper) names(i *Image, p *plan, at map[string]unsafe.Pointer) {
+func (k *Snapshots) names(i *Image, p *plan, at map[string]unsafe.Pointer) {
 	n := len(i.names)
 	if n < cap(i.names) {
 		i.names = i.names[:n+1] // with the entries of earlier ones
@@ -78,7 +78,7 @@ func (t *table) restore() {
 }
 
 // table keeps a map.
-func (k *Keeper) table(i *Image, p *plan, at unsafe.Pointer) {
+func (k *Snapshots) table(i *Image, p *plan, at unsafe.Pointer) {
 	to := *(*unsafe.Pointer)(at)
 	if to == nil || !k.met.add(to, p) {
 		return

@@ -43,7 +43,7 @@ func (p *plan) at(at unsafe.Pointer) reflect.Value {
 
 // planOf returns the plan of a type. While it is made it counts as one behind which
 // something can be reached, which is right for a type that contains itself.
-func (k *Keeper) planOf(t reflect.Type) *plan {
+func (k *Snapshots) planOf(t reflect.Type) *plan {
 	if p := k.plans[t]; p != nil {
 		return p
 	}
@@ -69,7 +69,7 @@ func (k *Keeper) planOf(t reflect.Type) *plan {
 	return p
 }
 
-func (k *Keeper) planStruct(p *plan) {
+func (k *Snapshots) planStruct(p *plan) {
 	if p.leaf = p.of == reflect.TypeFor[time.Time]() || k.fixed[p.of.String()]; p.leaf {
 		return
 	}

@@ -3,7 +3,7 @@ package explore
 // keeper keeps and brings back the states of one world, and tells them apart.
 type keeper struct {
 	w      *World
-	images *Keeper
+	images *Snapshots
 	maker  *Maker
 	now    [Parts]*shared // what each part is known to hold; nil is something else
 	sums   [Parts]sum
@@ -60,7 +60,7 @@ func (k *keeper) keep() *snapshot {
 	for part := range Parts {
 		if k.now[part] == nil {
 			if root := k.w.Part(part); root != nil {
-				k.now[part] = &shared{Image: k.images.Keep(root, k.spare())}
+				k.now[part] = &shared{Image: k.images.Take(root, k.spare())}
 			}
 		}
 		if s.images[part] = k.now[part]; s.images[part] != nil {

@@ -9,7 +9,7 @@ func (w *World) cost(s Step) Fault {
 	return s.Fault()
 }
 
-// possible appends the steps that may happen now, but for the fates of looks, which
+// possible appends the steps that may happen now, but for the writeResults of looks, which
 // depend on how many writes and commands a look makes.
 func (w *World) possible(list []Step, allowed Fault) []Step {
 	if w.Faults == 0 {

@@ -101,18 +101,18 @@ var words = [Ops]struct {
 	SetBack: {"set-back", "", Backups}, Admit: {"admit", "h", 0},
 }
 
-// A Fate is what becomes of one write or command of a look.
-type Fate uint8
+// A WriteResult is the result of one write or command of a look.
+type WriteResult uint8
 
-// The fates.
+// The writeResults.
 const (
-	Well       Fate = iota
-	Dies            // the process dies before it
-	Unanswered      // it takes effect, and no answer comes
-	Refused         // it takes no effect
+	Well       WriteResult = iota
+	Dies                   // the process dies before it
+	Unanswered             // it takes effect, and no answer comes
+	Refused                // it takes no effect
 )
 
-var fates = [...]string{Well: "", Dies: "dies-before", Unanswered: "unanswered",
+var writeResults = [...]string{Well: "", Dies: "dies-before", Unanswered: "unanswered",
 	Refused: "refused"}
 
 // Fault is what a step costs.
@@ -135,8 +135,8 @@ func (s Step) Write(set *Scene) string {
 			text += " " + who(set, int(arg))
 		}
 	}
-	if s.Op == Look && Fate(s.B) != Well {
-		text += fmt.Sprintf(" %s=%d", fates[s.B], s.C+1)
+	if s.Op == Look && WriteResult(s.B) != Well {
+		text += fmt.Sprintf(" %s=%d", writeResults[s.B], s.C+1)
 	}
 	return text
 }
@@ -181,7 +181,7 @@ func (s *Step) readFate(f []string) error {
 	}
 	name, number, _ := strings.Cut(f[0], "=")
 	n, err := strconv.ParseUint(number, 10, 8)
-	i := slices.Index(fates[:], name)
+	i := slices.Index(writeResults[:], name)
 	if i <= 0 || err != nil || n == 0 || s.Op != Look || len(f) > 1 {
 		return fmt.Errorf("%q: write dies-before=N, unanswered=N or refused=N",
 			strings.Join(f, " "))

@@ -238,7 +238,7 @@ func (w *World) Note(_ time.Time, who hypervisor.HostName, vm hypervisor.VMID, w
 
 // LookStep is how a participant looks.
 type LookStep struct {
-	fate    Fate
+	fate    WriteResult
 	at      int  // which write or command the fate is for
 	stale   bool // it sees nothing new in the store
 	Effects int  // writes and commands so far
@@ -246,7 +246,7 @@ type LookStep struct {
 }
 
 // effect counts a write or a command, and says what becomes of it.
-func (w *World) effect() Fate {
+func (w *World) effect() WriteResult {
 	w.Look.Effects++
 	switch {
 	case w.Look.died:

@@ -51,17 +51,17 @@ var (
 )
 
 var (
-	ends = []simtest.Saying{
-		func(m *simtest.Maker) string { return "cut " + m.TwoHosts() + " " + m.Lasting() },
-		func(m *simtest.Maker) string { return "reset " + m.TwoHosts() },
-		func(m *simtest.Maker) string { return "kill " + m.VM() + " " + m.Host() },
-		func(m *simtest.Maker) string { return "crash " + m.Host() + " " + m.Lasting() },
-		func(m *simtest.Maker) string { return "fence " + m.Host() },
+	ends = []simtest.EventText{
+		func(m *simtest.Builder) string { return "cut " + m.TwoHosts() + " " + m.Lasting() },
+		func(m *simtest.Builder) string { return "reset " + m.TwoHosts() },
+		func(m *simtest.Builder) string { return "kill " + m.VM() + " " + m.Host() },
+		func(m *simtest.Builder) string { return "crash " + m.Host() + " " + m.Lasting() },
+		func(m *simtest.Builder) string { return "fence " + m.Host() },
 	}
-	regrets = []simtest.Saying{
-		func(m *simtest.Maker) string { return "cancel " + m.VM() },
-		func(m *simtest.Maker) string { return "migrate " + m.VM() },
-		func(m *simtest.Maker) string { return "undrain " + m.Host() },
+	regrets = []simtest.EventText{
+		func(m *simtest.Builder) string { return "cancel " + m.VM() },
+		func(m *simtest.Builder) string { return "migrate " + m.VM() },
+		func(m *simtest.Builder) string { return "undrain " + m.Host() },
 	}
 )
 

@@ -71,7 +71,7 @@ func TestAPanicOutsideOfADecisionIsReported(t *testing.T) {
 // A configuration that no world can be built with is no world that fails.
 func TestAWorldThatCannotBeBuiltIsReported(t *testing.T) {
 	r, dir := &recorder{name: "TestMine"}, t.TempDir()
-	simtest.Check(r, simtest.Of(simtest.Part{Name: "nowhere", Add: func(m *simtest.Maker) {
+	simtest.Check(r, simtest.Of(simtest.Part{Name: "nowhere", Add: func(m *simtest.Builder) {
 		m.World.Mode = "Nonsense"
 	}}), simtest.Transcript(dir))
 	if len(r.said) != 1 || !strings.Contains(r.said[0], "no world, at") ||

@@ -116,7 +116,7 @@
 //	          [Orders], [Wishes]
 //	together  [Calm] [Busy] [Turmoil]
 //
-// A part of one's own is a function that adds to [Maker.World]. All chance comes from the
+// A part of one's own is a function that adds to [Builder.World]. All chance comes from the
 // maker's [sim.Chooser]: a seed's, or rapid's ([Drawn], [Generator.Rapid]), so that a world
 // shrinks. A world is a scenario: [World.String] writes what `godwit simulate` reads.
 //

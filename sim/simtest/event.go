@@ -9,75 +9,75 @@ import (
 	"github.com/godwit-vm/godwit/inventory"
 )
 
-// A Saying makes the text of one event about the hosts and VMs of a world, without its time.
-type Saying func(*Maker) string
+// An EventText makes the text of one event about the hosts and VMs of a world, without its time.
+type EventText func(*Builder) string
 
 // Faults returns all that can break, by kind. Those that end by themselves end within twenty
 // minutes; those that do not are harmless, or the end of a host, which is a matter of its own.
-func Faults() []Saying { return append(ProcessFaults(), hostOnly...) }
+func Faults() []EventText { return append(ProcessFaults(), hostOnly...) }
 
 // HostFaults returns what can happen to hosts and to the links between them.
-func HostFaults() []Saying { return append([]Saying{hypervisorDies}, hostOnly...) }
+func HostFaults() []EventText { return append([]EventText{hypervisorDies}, hostOnly...) }
 
 // ProcessFaults returns what can happen to the controller, to agents and daemons, and to what
 // they know.
-func ProcessFaults() []Saying {
-	return []Saying{
-		func(m *Maker) string { return "crash-controller " + m.Lasting() },
-		func(m *Maker) string {
+func ProcessFaults() []EventText {
+	return []EventText{
+		func(m *Builder) string { return "crash-controller " + m.Lasting() },
+		func(m *Builder) string {
 			return fmt.Sprintf("crash-controller for=5s after=%d", m.Between("writes", 0, 12))
 		},
-		func(m *Maker) string { return "crash-agent " + m.Host() + " " + m.Lasting() },
-		func(m *Maker) string {
+		func(m *Builder) string { return "crash-agent " + m.Host() + " " + m.Lasting() },
+		func(m *Builder) string {
 			return fmt.Sprintf("crash-agent %s for=5s after=%d", m.Host(),
 				m.Between("writes", 0, 5))
 		},
-		func(m *Maker) string { return "drop-notifications " + m.Someone() + " " + m.Lasting() },
-		func(m *Maker) string { return "repeat " + m.Someone() },
-		func(m *Maker) string { return "stale-reads " + m.Someone() + " " + m.Lasting() },
-		func(m *Maker) string { return "conflict " + m.VM() },
-		func(m *Maker) string {
+		func(m *Builder) string { return "drop-notifications " + m.Someone() + " " + m.Lasting() },
+		func(m *Builder) string { return "repeat " + m.Someone() },
+		func(m *Builder) string { return "stale-reads " + m.Someone() + " " + m.Lasting() },
+		func(m *Builder) string { return "conflict " + m.VM() },
+		func(m *Builder) string {
 			return fmt.Sprintf("mute %s times=%d", m.Someone(), m.Between("times", 1, 4))
 		},
-		func(m *Maker) string { return "full-store " + m.Lasting() },
+		func(m *Builder) string { return "full-store " + m.Lasting() },
 		hypervisorDies,
 	}
 }
 
-func hypervisorDies(m *Maker) string { return "crash-hypervisor " + m.Host() + " " + m.Lasting() }
+func hypervisorDies(m *Builder) string { return "crash-hypervisor " + m.Host() + " " + m.Lasting() }
 
-var hostOnly = []Saying{
+var hostOnly = []EventText{
 	broken,
-	func(m *Maker) string { return "cut " + m.TwoHosts() + " " + m.Lasting() },
-	func(m *Maker) string { return "reset " + m.TwoHosts() },
-	func(m *Maker) string { return "kill " + m.VM() + " " + m.Host() },
-	func(m *Maker) string { return "crash " + m.Host() + " " + m.Lasting() },
-	func(m *Maker) string { return "crash " + m.Host() },
-	func(m *Maker) string { return "fence " + m.Host() },
-	func(m *Maker) string { return "return " + m.Host() },
-	func(m *Maker) string {
+	func(m *Builder) string { return "cut " + m.TwoHosts() + " " + m.Lasting() },
+	func(m *Builder) string { return "reset " + m.TwoHosts() },
+	func(m *Builder) string { return "kill " + m.VM() + " " + m.Host() },
+	func(m *Builder) string { return "crash " + m.Host() + " " + m.Lasting() },
+	func(m *Builder) string { return "crash " + m.Host() },
+	func(m *Builder) string { return "fence " + m.Host() },
+	func(m *Builder) string { return "return " + m.Host() },
+	func(m *Builder) string {
 		return "skew " + m.Someone() + " by=" + m.OneOf("by", "1s", "-1s", "40s", "-40s", "10m",
 			"-10m")
 	},
 }
 
 // Mistakes returns what people do wrong with agents, with their directories, and with their word.
-func Mistakes() []Saying {
-	return []Saying{
-		func(m *Maker) string {
+func Mistakes() []EventText {
+	return []EventText{
+		func(m *Builder) string {
 			return "second-agent " + m.Host() + m.OneOf("directory", " directory=copied",
 				" directory=new") + " " + m.Lasting()
 		},
-		func(m *Maker) string { return "empty-directory " + m.Host() + " " + m.Lasting() },
-		func(m *Maker) string { return "adopt " + m.Host() },
-		func(m *Maker) string { return "confirm-down " + m.Host() },
+		func(m *Builder) string { return "empty-directory " + m.Host() + " " + m.Lasting() },
+		func(m *Builder) string { return "adopt " + m.Host() },
+		func(m *Builder) string { return "confirm-down " + m.Host() },
 	}
 }
 
 // Restored adds a backup of the store that is restored later, mostly on the same machine, and is
 // reconciled after that.
 func Restored() Part {
-	return Part{"with a restored backup", func(m *Maker) {
+	return Part{"with a restored backup", func(m *Builder) {
 		saved := m.Choose("backup at", 120)
 		back := saved + m.Between("restored after", 1, 600)
 		m.Event(fmt.Sprintf("%ds", saved), "backup")
@@ -87,7 +87,7 @@ func Restored() Part {
 }
 
 // broken lets calls to a hypervisor go wrong in one of the ways.
-func broken(m *Maker) string {
+func broken(m *Builder) string {
 	text := "break " + m.Host() + " how=" + m.OneOf("how", "FailBefore", "FailAfter", "Hang",
 		"LateAnswer", "LateEffect")
 	if op := m.OneOf("op", "", "Receive", "Migrate", "Progress", "Domain", "Cancel",
@@ -99,24 +99,24 @@ func broken(m *Maker) string {
 }
 
 // Orders returns what operators do, and take back.
-func Orders() []Saying {
-	return append([]Saying{
-		func(m *Maker) string { return "drain " + m.Host() },
-		func(m *Maker) string { return "undrain " + m.Host() },
-		func(m *Maker) string { return "cordon " + m.Host() },
-		func(m *Maker) string { return "uncordon " + m.Host() },
-		func(m *Maker) string { return "mark " + m.VM() },
-		func(m *Maker) string { return "unmark " + m.VM() },
-		func(m *Maker) string { return "migrate " + m.VM() + m.Priority() },
-		func(m *Maker) string {
+func Orders() []EventText {
+	return append([]EventText{
+		func(m *Builder) string { return "drain " + m.Host() },
+		func(m *Builder) string { return "undrain " + m.Host() },
+		func(m *Builder) string { return "cordon " + m.Host() },
+		func(m *Builder) string { return "uncordon " + m.Host() },
+		func(m *Builder) string { return "mark " + m.VM() },
+		func(m *Builder) string { return "unmark " + m.VM() },
+		func(m *Builder) string { return "migrate " + m.VM() + m.Priority() },
+		func(m *Builder) string {
 			return "migrate " + m.VM() + " to=" + m.Host() + m.OneOf("force", "", " force=no",
 				" force=yes", " compat=yes")
 		},
-		func(m *Maker) string { return "cancel " + m.VM() },
-		func(m *Maker) string { return "delete " + m.VM() },
-		func(m *Maker) string { return "hold " + m.VM() + " " + m.hold() },
-		func(m *Maker) string { return "unhold " + m.VM() + " " + m.hold() },
-		func(m *Maker) string {
+		func(m *Builder) string { return "cancel " + m.VM() },
+		func(m *Builder) string { return "delete " + m.VM() },
+		func(m *Builder) string { return "hold " + m.VM() + " " + m.hold() },
+		func(m *Builder) string { return "unhold " + m.VM() + " " + m.hold() },
+		func(m *Builder) string {
 			return "load " + m.VM() + m.OneOf("load", " rate=1MiB/s hot=64MiB",
 				" rate=4GiB/s hot=1GiB")
 		},
@@ -124,35 +124,35 @@ func Orders() []Saying {
 }
 
 // Wishes returns what owners ask of their VMs.
-func Wishes() []Saying {
-	return []Saying{
-		func(m *Maker) string { return "stop " + m.VM() },
-		func(m *Maker) string { return "start " + m.VM() },
-		func(m *Maker) string { return "reboot " + m.VM() },
-		func(m *Maker) string { return "pause " + m.VM() },
-		func(m *Maker) string {
+func Wishes() []EventText {
+	return []EventText{
+		func(m *Builder) string { return "stop " + m.VM() },
+		func(m *Builder) string { return "start " + m.VM() },
+		func(m *Builder) string { return "reboot " + m.VM() },
+		func(m *Builder) string { return "pause " + m.VM() },
+		func(m *Builder) string {
 			if m.Once("detach", 2) {
 				return "detach-disk " + m.VM() + " data"
 			}
 			return "attach-disk " + m.VM() + " data path=/nfs/data"
 		},
-		func(m *Maker) string { return "resume " + m.VM() },
+		func(m *Builder) string { return "resume " + m.VM() },
 		resize,
 	}
 }
 
 // resize asks for a size that fits, that may fit, or that fits nowhere.
-func resize(m *Maker) string {
+func resize(m *Builder) string {
 	return "resize " + m.VM() + m.OneOf("size", " memory=1GiB", " memory=12GiB cpus=2",
 		" memory=200GiB", " cpus=1", " cpus=60", " cpus=1000")
 }
 
-func (m *Maker) hold() string {
+func (m *Builder) hold() string {
 	return m.OneOf("hold", "backup", "utility", "hotplug", "cpu", "memory")
 }
 
 // Priority chooses the priority of a migration that is asked for, as it is written.
-func (m *Maker) Priority() string {
+func (m *Builder) Priority() string {
 	return m.OneOf("priority", "", " priority=system-critical", " priority=user-triggered",
 		" priority=system-maintenance")
 }
@@ -163,9 +163,9 @@ const most = 3
 // Swarm adds between low and high events of some of the kinds. Which ones differs from world
 // to world, and so does how often each happens: half of them are switched off, so that a
 // world is not always about everything at once.
-func Swarm(kinds []Saying, low, high int) Part {
-	return Part{Name: "where things happen", Add: func(m *Maker) {
-		var on []Saying
+func Swarm(kinds []EventText, low, high int) Part {
+	return Part{Name: "where things happen", Add: func(m *Builder) {
+		var on []EventText
 		for _, k := range kinds {
 			if m.Once("kind", 2) {
 				for range m.Between("weight", 1, most) {
@@ -184,7 +184,7 @@ func Swarm(kinds []Saying, low, high int) Part {
 
 // Drain lets a host be drained at the beginning.
 func Drain() Part {
-	return Part{"one host is drained", func(m *Maker) { m.Event("0s", "drain "+m.Host()) },
+	return Part{"one host is drained", func(m *Builder) { m.Event("0s", "drain "+m.Host()) },
 		func(w *World) error {
 			for _, e := range w.Events {
 				if strings.Contains(e, " drain ") {
@@ -199,7 +199,7 @@ func Drain() Part {
 // is followed by its undrain, every migration by its cancellation, and then they may think
 // again.
 func SecondThoughts() Part {
-	return Part{"operators who change their mind", func(m *Maker) {
+	return Part{"operators who change their mind", func(m *Builder) {
 		for range m.Between("drains", 1, 2) {
 			host, at := m.Host(), m.Choose("s", 20)
 			for range m.Between("times", 1, 2) {

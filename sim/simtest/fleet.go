@@ -24,7 +24,7 @@ var (
 var links = []string{"10Gbit/s", "1Gbit/s"}
 
 // hosts adds so many hosts; size says how large each is, in GiB.
-func (m *Maker) hosts(low, high int, size func() int) {
+func (m *Builder) hosts(low, high int, size func() int) {
 	n := m.Between("hosts", low, high)
 	m.World.Hosts = slices.Grow(m.World.Hosts, n)
 	for i := range n {
@@ -34,7 +34,7 @@ func (m *Maker) hosts(low, high int, size func() int) {
 }
 
 // settle adds a VM of so many GiB on a host that has room; it is false when none has.
-func (m *Maker) settle(room []int, size int) bool {
+func (m *Builder) settle(room []int, size int) bool {
 	roomy := 0
 	for i := range room {
 		if room[i] >= size {
@@ -59,7 +59,7 @@ func (m *Maker) settle(room []int, size int) bool {
 func gib(n int) string { return strconv.Itoa(n) + "GiB" }
 
 // add adds a VM of so many GiB on a host.
-func (m *Maker) add(host, size int) {
+func (m *Builder) add(host, size int) {
 	m.World.VMs = append(m.World.VMs, inventory.VMSpec{
 		Name: "v" + strconv.Itoa(len(m.World.VMs)+1), Host: m.World.Hosts[host].Name,
 		Memory: gib(size), LoadSpec: inventory.LoadSpec{Class: "idle"}})
@@ -83,7 +83,7 @@ func (w *World) room() []int {
 // what is free elsewhere is at least one largest VM for each host, so that one of them always
 // has room for it.
 func Roomy(s Size) Part {
-	return Part{"a fleet that holds all its VMs with any one host gone", func(m *Maker) {
+	return Part{"a fleet that holds all its VMs with any one host gone", func(m *Builder) {
 		m.hosts(max(s.MinHosts, 2), s.MaxHosts, func() int {
 			return 8 * m.Between("host size", 2, 8)
 		})
@@ -145,7 +145,7 @@ func (w *World) fits() error {
 
 // Cramped makes a fleet that cannot hold its VMs when any one host is gone.
 func Cramped(s Size) Part {
-	return Part{"a fleet that cannot hold its VMs with any one host gone", func(m *Maker) {
+	return Part{"a fleet that cannot hold its VMs with any one host gone", func(m *Builder) {
 		m.hosts(max(s.MinHosts, 2), s.MaxHosts, func() int {
 			return 4 * m.Between("host size", 3, 5)
 		})
@@ -168,7 +168,7 @@ func holdsNotAll(w *World) error {
 // OneFull makes a fleet that holds all its VMs, but on one host, which has nothing left for
 // even the smallest of them.
 func OneFull(s Size) Part {
-	return Part{"a fleet with one full host", func(m *Maker) {
+	return Part{"a fleet with one full host", func(m *Builder) {
 		m.hosts(max(s.MinHosts, 3), max(s.MaxHosts, 3), func() int { return 48 })
 		full := m.Choose("full host", len(m.World.Hosts))
 		for range 8 {
@@ -204,7 +204,7 @@ var generations = []string{"Haswell", "Skylake", "Icelake"}
 // Generations lets the hosts differ in the generation of their CPUs, and the VMs in which one
 // they need: every VM runs on a host that has it, and two hosts at least differ.
 func Generations() Part {
-	return Part{"with hosts of different CPU generation", func(m *Maker) {
+	return Part{"with hosts of different CPU generation", func(m *Builder) {
 		of := map[string]int{}
 		for i := range m.World.Hosts {
 			h := &m.World.Hosts[i]
@@ -245,7 +245,7 @@ func generationsDiffer(w *World) error {
 // AnyFleet makes a fleet that has room for all VMs, or, one time in four, not.
 func AnyFleet(s Size) Part {
 	roomy, cramped := Roomy(s), Cramped(Size{2, 3, s.MinVMs, s.MaxVMs})
-	return Part{"any fleet", func(m *Maker) {
+	return Part{"any fleet", func(m *Builder) {
 		if m.Once("cramped", 4) {
 			cramped.Add(m)
 			return

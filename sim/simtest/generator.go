@@ -14,7 +14,7 @@ type Part struct {
 	// Name says what it guarantees, or adds.
 	Name string
 	// Add adds it.
-	Add func(*Maker)
+	Add func(*Builder)
 	// Holds returns how a world lacks what the part guarantees. nil: it guarantees nothing.
 	Holds func(*World) error
 }
@@ -45,7 +45,7 @@ const worldsSeeds = 1 << 16
 
 // Make makes a world out of choices: the same choices make the same world.
 func (g Generator) Make(c sim.Chooser) *World {
-	m := &Maker{Chooser: c, World: &World{}}
+	m := &Builder{Chooser: c, World: &World{}}
 	m.World.Seed = uint64(1 + c.Choose("seed", worldsSeeds))
 	for _, p := range g.parts {
 		p.Add(m)

@@ -23,7 +23,7 @@ func emptied(w *sim.World) error {
 }
 
 func TestInvariantsAreAskedWhenTheyShouldHold(t *testing.T) {
-	away := simtest.Calm().And(simtest.Part{Name: "later", Add: func(m *simtest.Maker) {
+	away := simtest.Calm().And(simtest.Part{Name: "later", Add: func(m *simtest.Builder) {
 		m.World.Events[0] = "1h" + strings.TrimPrefix(m.World.Events[0], "0s")
 	}})
 	roomless := simtest.Of(simtest.Cramped(simtest.Small), simtest.Converging(), simtest.Drain())

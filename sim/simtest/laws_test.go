@@ -117,7 +117,7 @@ func text(t *testing.T, scenario string) simtest.Generator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return simtest.Of(simtest.Part{Name: "of a text", Add: func(m *simtest.Maker) { m.World = parsed.Clone() }})
+	return simtest.Of(simtest.Part{Name: "of a text", Add: func(m *simtest.Builder) { m.World = parsed.Clone() }})
 }
 
 // A migration that does not end, because something holds its VM, excuses a VM that needs its place, and no

@@ -19,7 +19,7 @@ var (
 
 // loads gives every VM one of the loads.
 func loads(name string, all []inventory.LoadSpec, holds func(*World) error) Part {
-	return Part{name, func(m *Maker) {
+	return Part{name, func(m *Builder) {
 		for i := range m.World.VMs {
 			m.World.VMs[i].LoadSpec = all[m.Choose("load", len(all))]
 		}

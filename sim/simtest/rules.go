@@ -11,7 +11,7 @@ import (
 
 // Limits draws how much may move at once, and where migrations wait.
 func Limits() Part {
-	return Part{Name: "with any limits", Add: func(m *Maker) {
+	return Part{Name: "with any limits", Add: func(m *Builder) {
 		cluster, source := m.Between("per cluster", 1, 6), m.Between("per source", 1, 4)
 		target := m.Between("per target", 0, 2)
 		m.World.Limits.PerCluster, m.World.Limits.PerSource = &cluster, &source
@@ -22,13 +22,13 @@ func Limits() Part {
 
 // Means draws how memory may be moved: a long downtime makes long switch-overs.
 func Means() Part {
-	return Part{Name: "with any means", Add: func(m *Maker) {
+	return Part{Name: "with any means", Add: func(m *Builder) {
 		m.World.Config.OptionsSpec = m.options()
 	}}
 }
 
 // options draws what a cluster or a policy sets.
-func (m *Maker) options() inventory.OptionsSpec {
+func (m *Builder) options() inventory.OptionsSpec {
 	postCopy, disruption := m.Once("post-copy", 2), m.Once("disruption", 2)
 	throttle := m.Once("auto-converge", 2)
 	downtime := []int64{downtimeMs, 5000, 30000}[m.Choose("downtime", 3)]
@@ -40,7 +40,7 @@ func (m *Maker) options() inventory.OptionsSpec {
 // ConflictingPolicies adds migration policies that match the same VMs and contradict each
 // other: two at least match one VM, and say the opposite about post-copy.
 func ConflictingPolicies() Part {
-	return Part{"with policies that conflict", func(m *Maker) {
+	return Part{"with policies that conflict", func(m *Builder) {
 		labels := []placement.Labels{{"tier": "db"}, {"tier": "db", "team": "red"}, {"team": "red"}}
 		for i := range m.World.VMs {
 			m.World.VMs[i].Labels = labels[1]

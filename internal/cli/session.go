@@ -69,28 +69,28 @@ func (f *StoreFlags) Parse() (daemon.URL, error) {
 	return u, err
 }
 
-// deskFlags are the flags of an operator's commands.
-type deskFlags struct {
+// sessionFlags are the flags of an operator's commands.
+type sessionFlags struct {
 	StoreFlags
 	config string
 	json   bool
 	by     string // the operator; default: the current user
 }
 
-func (f *deskFlags) add(c *cobra.Command) {
+func (f *sessionFlags) add(c *cobra.Command) {
 	f.addStore(c)
 	c.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON instead of a table")
 }
 
 // addStore adds the flags of a command that prints no JSON.
-func (f *deskFlags) addStore(c *cobra.Command) {
+func (f *sessionFlags) addStore(c *cobra.Command) {
 	f.StoreFlags.Add(c)
 	c.PersistentFlags().StringVar(&f.config, "config", "", "the controller's configuration `FILE`, "+
 		"if it sets\nlimits or a drain taint")
 }
 
-// A desk is an operator at work.
-type desk struct {
+// A session is what one command of an operator works with.
+type session struct {
 	client.Client
 	settings config.Settings
 	past     store.Store // as it is, whatever its past
@@ -100,7 +100,7 @@ type desk struct {
 }
 
 // at opens the store, runs work, and closes the store.
-func (f *deskFlags) at(c *cobra.Command, work func(context.Context, *desk) error) error {
+func (f *sessionFlags) at(c *cobra.Command, work func(context.Context, *session) error) error {
 	s, err := config.ReadSettings(f.config)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (f *deskFlags) at(c *cobra.Command, work func(context.Context, *desk) error
 	if err != nil {
 		return err
 	}
-	d := &desk{settings: s, past: store, out: c.OutOrStdout(), in: c.InOrStdin(),
+	d := &session{settings: s, past: store, out: c.OutOrStdout(), in: c.InOrStdin(),
 		err:  Plain(c.ErrOrStderr()),
 		json: f.json, Client: client.Client{Store: daemon.Judged(store), Now: time.Now,
 			DrainKey: s.Controller.Complete().Evacuation.DrainKey, By: f.operator()}}
@@ -123,7 +123,7 @@ func (f *deskFlags) at(c *cobra.Command, work func(context.Context, *desk) error
 }
 
 // operator returns the user that gives the commands; "" is that it is not known.
-func (f *deskFlags) operator() string {
+func (f *sessionFlags) operator() string {
 	if f.by != "" {
 		return f.by
 	}
@@ -135,8 +135,8 @@ func (f *deskFlags) operator() string {
 }
 
 // once is at with a limit on the time.
-func (f *deskFlags) once(c *cobra.Command, work func(context.Context, *desk) error) error {
-	return f.at(c, func(ctx context.Context, d *desk) error {
+func (f *sessionFlags) once(c *cobra.Command, work func(context.Context, *session) error) error {
+	return f.at(c, func(ctx context.Context, d *session) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, patience,
 			errors.New("the store has not answered within "+patience.String()))
 		defer cancel()
@@ -145,13 +145,13 @@ func (f *deskFlags) once(c *cobra.Command, work func(context.Context, *desk) err
 }
 
 // look reads the whole store.
-func (d *desk) look(ctx context.Context) (*client.Cluster, error) {
+func (d *session) look(ctx context.Context) (*client.Cluster, error) {
 	var c client.Cluster
 	return &c, c.Pull(ctx, d.Store)
 }
 
 // print prints a value as JSON or as a table.
-func (d *desk) print(v any, table func(io.Writer) error) error {
+func (d *session) print(v any, table func(io.Writer) error) error {
 	if !d.json {
 		return table(Plain(d.out))
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/godwit-vm/godwit/sim"
 )
 
-// A Maker makes one world out of choices: those of a seed, or rapid's.
-type Maker struct {
+// A Builder builds one world out of choices: those of a seed, or rapid's.
+type Builder struct {
 	sim.Chooser
 	World *World
 }
@@ -23,26 +23,26 @@ type drawn struct{ t *rapid.T }
 func (d drawn) Choose(what string, n int) int { return rapid.IntRange(0, n-1).Draw(d.t, what) }
 
 // Between chooses a number; both ends are possible. It shrinks to the low one.
-func (m *Maker) Between(what string, low, high int) int {
+func (m *Builder) Between(what string, low, high int) int {
 	return low + m.Choose(what, high-low+1)
 }
 
 // Once is true one time in n; it shrinks to false.
-func (m *Maker) Once(what string, n int) bool { return m.Choose(what, n) == n-1 }
+func (m *Builder) Once(what string, n int) bool { return m.Choose(what, n) == n-1 }
 
 // OneOf chooses a word; it shrinks to the first.
-func (m *Maker) OneOf(what string, words ...string) string {
+func (m *Builder) OneOf(what string, words ...string) string {
 	return words[m.Choose(what, len(words))]
 }
 
 // Host chooses one of the world's hosts, VM one of its VMs. There must be one.
-func (m *Maker) Host() string { return m.World.Hosts[m.Choose("host", len(m.World.Hosts))].Name }
+func (m *Builder) Host() string { return m.World.Hosts[m.Choose("host", len(m.World.Hosts))].Name }
 
 // VM chooses one of the world's VMs.
-func (m *Maker) VM() string { return m.World.VMs[m.Choose("VM", len(m.World.VMs))].Name }
+func (m *Builder) VM() string { return m.World.VMs[m.Choose("VM", len(m.World.VMs))].Name }
 
 // Someone chooses a participant: the controller, or a host's agent.
-func (m *Maker) Someone() string {
+func (m *Builder) Someone() string {
 	hosts := m.World.Hosts
 	if n := m.Choose("who", 1+len(hosts)); n > 0 {
 		return hosts[n-1].Name
@@ -51,7 +51,7 @@ func (m *Maker) Someone() string {
 }
 
 // TwoHosts chooses the ends of a link.
-func (m *Maker) TwoHosts() string {
+func (m *Builder) TwoHosts() string {
 	hosts := m.World.Hosts
 	a := m.Choose("one end", len(hosts))
 	b := (a + m.Between("other end", 1, max(1, len(hosts)-1))) % len(hosts)
@@ -60,12 +60,12 @@ func (m *Maker) TwoHosts() string {
 
 // Lasting chooses how long a fault lasts: shorter than any timeout, longer than a lease, or
 // longer than most migrations.
-func (m *Maker) Lasting() string {
+func (m *Builder) Lasting() string {
 	return "for=" + m.OneOf("for", "200ms", "2s", "15s", "45s", "3m", "20m")
 }
 
 // Moment chooses when something happens: at a time, or when a migration comes to a phase.
-func (m *Maker) Moment() string {
+func (m *Builder) Moment() string {
 	if !m.Once("triggered", 4) {
 		return m.Time()
 	}
@@ -74,7 +74,7 @@ func (m *Maker) Moment() string {
 }
 
 // Time chooses a time within ten minutes. Most transfers are under way in the first seconds.
-func (m *Maker) Time() string {
+func (m *Builder) Time() string {
 	switch m.Choose("scale", 3) {
 	case 0:
 		return fmt.Sprintf("%dms", m.Choose("ms", 300))
@@ -85,6 +85,6 @@ func (m *Maker) Time() string {
 }
 
 // Event adds an event: when, and what.
-func (m *Maker) Event(when, what string) {
+func (m *Builder) Event(when, what string) {
 	m.World.Events = append(m.World.Events, when+" "+what)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// A stage is the store and the listener of a controller that is replayed: it answers as the
+// A replayStore is the store and the event recorder of a controller that is replayed: it answers as the
 // log says, and notices the first writing that the log does not have.
-type stage struct {
+type replayStore struct {
 	brain store.Participant
 	known Records // as the controller has read and written them
 	look  *look
@@ -28,12 +28,12 @@ type stage struct {
 }
 
 var (
-	_ store.Store   = (*stage)(nil)
-	_ store.Auditor = (*stage)(nil)
+	_ store.Store   = (*replayStore)(nil)
+	_ store.Auditor = (*replayStore)(nil)
 )
 
 // play lets the controller look once. The error says that it did something that none may.
-func (s *stage) play(k *look) (wake time.Time, err error) {
+func (s *replayStore) play(k *look) (wake time.Time, err error) {
 	s.look, s.read, s.said, s.over = k, false, nil, false
 	s.attempt, s.differs = nil, nil
 	defer func() {
@@ -49,7 +49,7 @@ func (s *stage) play(k *look) (wake time.Time, err error) {
 }
 
 // Changes implements [store.Store]: it answers what the look has read.
-func (s *stage) Changes(_ context.Context, f store.Feed, _ store.Revision) (
+func (s *replayStore) Changes(_ context.Context, f store.Feed, _ store.Revision) (
 	store.Changes, error) {
 	if f != store.Everything || s.read {
 		return store.Changes{}, s.refuse("Changes", store.Key{}, store.Unavailable)
@@ -73,12 +73,12 @@ func (s *stage) Changes(_ context.Context, f store.Feed, _ store.Revision) (
 }
 
 // Get implements [store.Store]. No recorded participant calls it.
-func (s *stage) Get(_ context.Context, key store.Key) (store.Record, error) {
+func (s *replayStore) Get(_ context.Context, key store.Key) (store.Record, error) {
 	return nil, s.refuse("Get", key, store.Unavailable)
 }
 
 // Put implements [store.Store].
-func (s *stage) Put(_ context.Context, r store.Record, _ ...store.Record) (
+func (s *replayStore) Put(_ context.Context, r store.Record, _ ...store.Record) (
 	store.Record, error) {
 	d, err := s.meet("Put", &attempt{key: r.Key(), record: r, was: r.At()})
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *stage) Put(_ context.Context, r store.Record, _ ...store.Record) (
 }
 
 // Delete implements [store.Store].
-func (s *stage) Delete(_ context.Context, r store.Record, _ ...store.Record) error {
+func (s *replayStore) Delete(_ context.Context, r store.Record, _ ...store.Record) error {
 	_, err := s.meet("Delete", &attempt{key: r.Key(), was: r.At()})
 	if err == nil {
 		delete(s.known, r.Key())
@@ -106,7 +106,7 @@ type attempt struct {
 }
 
 // meet compares a writing with the one in the log, and answers as the store did.
-func (s *stage) meet(op string, a *attempt) (*write, error) {
+func (s *replayStore) meet(op string, a *attempt) (*write, error) {
 	at := s.look.find(a, s.loose || s.attempt != nil)
 	switch {
 	case s.over || s.look.outcome == nil && s.look.met == len(s.look.writes):
@@ -138,7 +138,7 @@ func (k *look) find(a *attempt, anyOrder bool) int {
 
 // miss notes a writing that the log does not have, and returns how the store answers: that
 // another process was faster, if what was recorded is about the same record, or as it did then.
-func (s *stage) miss(a *attempt) store.StoreKind {
+func (s *replayStore) miss(a *attempt) store.StoreKind {
 	if s.attempt == nil {
 		if s.attempt = a; a.record != nil {
 			a.record = a.record.With(a.was) // its owner may use it again
@@ -183,16 +183,16 @@ func text(r store.Record) []byte {
 	return t
 }
 
-func (s *stage) refuse(op string, key store.Key, kind store.StoreKind) error {
+func (s *replayStore) refuse(op string, key store.Key, kind store.StoreKind) error {
 	return &store.StoreError{Op: op, Key: key, Kind: kind}
 }
 
 // Note implements [store.EventRecorder].
-func (s *stage) Note(at time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) {
+func (s *replayStore) Note(at time.Time, who hypervisor.HostName, vm hypervisor.VMID, what string) {
 	s.say(noted(at, who, vm, what))
 }
 
 // Audit implements [store.Auditor].
-func (s *stage) Audit(e placement.LedgerEntry) { s.say(Reserved(e)) }
+func (s *replayStore) Audit(e placement.LedgerEntry) { s.say(Reserved(e)) }
 
-func (s *stage) say(l Line) { s.said = append(s.said, telling(&l)) }
+func (s *replayStore) say(l Line) { s.said = append(s.said, telling(&l)) }
