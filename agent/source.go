@@ -41,7 +41,7 @@ func (a *Agent) begin(ctx context.Context, m *store.Migration, now time.Time) er
 	return a.drive(ctx, m, now)
 }
 
-// drive looks at a transfer that was announced, and does what is due.
+// drive looks at a transfer that was announced, and performs its next steps.
 func (a *Agent) drive(ctx context.Context, m *store.Migration, now time.Time) error {
 	p, err := a.hv.Progress(ctx, m.Spec.ID)
 	if err != nil {

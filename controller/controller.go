@@ -88,7 +88,7 @@ func (c *Controller) Reconcile(ctx context.Context, now time.Time) (time.Time, e
 	return workqueue.Earliest(c.pullBy, workqueue.Earliest(c.timers.Next(), next)), err
 }
 
-// requeueDue marks what is due.
+// requeueDue requeues the migrations and VMs whose time has come.
 func (c *Controller) requeueDue(now time.Time) {
 	for f, due := c.timers.Pop(now); due; f, due = c.timers.Pop(now) {
 		c.cache.dirty.Add(f)

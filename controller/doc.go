@@ -67,12 +67,12 @@
 //
 //	heard ──silent for Grace──► lost ──silent for FenceAfter──► being cut ──proved──► fenced
 //	  ▲                          │                                 │                    │
-//	  └──────── it beats ────────┴───────────── it beats ──────────┘    its VMs are rebuilt
+//	  └─────── heartbeat ────────┴──────────── heartbeat ──────────┘    its VMs are rebuilt
 //	  ▲                                                                 on other hosts
 //	  └───────────────────────── another start of the machine ──────────────────────────┘
 //
 // Silence proves nothing: a VM is given to another host only when its own was fenced,
-// or when an operator gave their word for it. Every such writing is on condition that
+// or when an operator confirmed that it is down. Every such writing is on condition that
 // host and lease are still stored as they were read, so neither a stale view nor a
 // second failover controller can act on what is no longer so. [DecideHost] decides about one host and
 // [FailoverConfig.Allowed] about all; [FailoverController] carries it out.

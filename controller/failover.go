@@ -108,9 +108,9 @@ func (w *FailoverController) learn(r store.Record) {
 		name := h.Host.Name
 		old := w.cache.hosts[name]
 		if old == nil || h.Fenced && !old.Fenced || h.ConfirmedDownBy != old.ConfirmedDownBy {
-			delete(w.leases.beats, name)
+			delete(w.leases.heartbeats, name)
 			if h.ConfirmedDownBy != "" && !h.Fenced && w.leases.after(name, h.Version) {
-				w.leases.beats[name] = true
+				w.leases.heartbeats[name] = true
 			}
 		}
 	}
@@ -154,7 +154,7 @@ func (w *FailoverController) names() []hypervisor.HostName {
 
 // observation returns what is known about a host.
 func (w *FailoverController) observation(name hypervisor.HostName, now time.Time) HostObservation {
-	s := HostObservation{Host: w.cache.hosts[name], Boot: w.leases.boot(name), Beats: w.leases.beats[name],
+	s := HostObservation{Host: w.cache.hosts[name], Boot: w.leases.boot(name), Heartbeat: w.leases.heartbeats[name],
 		Silence: w.leases.silence(name, now), Waits: w.waits}
 	s.Worth = s.Silence >= w.config.FenceAfter &&
 		(w.config.FenceIdle || w.cache.worth(&w.config, name))
@@ -168,11 +168,11 @@ func (w *FailoverController) judge(ctx context.Context, name hypervisor.HostName
 		s := w.observation(name, now)
 		next, text := w.follow(&s, now)
 		if next == nil {
-			delete(w.leases.beats, name)
+			delete(w.leases.heartbeats, name)
 			return nil
 		}
 		var while []store.Record
-		if !s.Beats {
+		if !s.Heartbeat {
 			while = append(while, w.leases.lease(name))
 		}
 		if stored, err := w.put(ctx, next, while...); err != nil || !stored {

@@ -12,8 +12,8 @@ type HostObservation struct {
 	Host *store.Host
 	// Boot is the start of the machine that its agent gave last; "" when it never did.
 	Boot string
-	// Beats: the agent has given a sign since the host was judged last.
-	Beats bool
+	// Heartbeat: the agent has sent a heartbeat since the host was judged last.
+	Heartbeat bool
 	// Silence is how long it has given none while this controller listened.
 	Silence time.Duration
 	// Worth: something is gained by fencing the host.
@@ -31,11 +31,11 @@ const (
 	Leave FailoverDecision = iota
 	// Welcome: the machine has started anew. Nothing of before runs there.
 	Welcome
-	// Distrust: it beats although it was fenced. Nothing more is rebuilt from it.
+	// Distrust: it sends heartbeats although it was fenced. Nothing more is rebuilt from it.
 	Distrust
 	// Withdraw: the operator has taken back their word.
 	Withdraw
-	// Refuse the operator's word that it is off: it beats.
+	// Refuse the operator's confirmation that it is off: it sends heartbeats.
 	Refuse
 	// Recover: it is heard again, and was not cut off.
 	Recover
@@ -84,7 +84,7 @@ var rules = []rule{
 	{"started-anew", startedAnew, Welcome},
 	{"lives-though-fenced", livesThoughFenced, Distrust},
 	{"word-withdrawn", wordWithdrawn, Withdraw},
-	{"word-refuted", wordRefuted, Refuse},
+	{"word-refuted", confirmationRefuted, Refuse},
 	{"heard-again", heardAgain, Recover},
 	{"agent-begun", agentBegun, Admit},
 	{"agent-too-early", agentTooEarly, Delay},
@@ -114,7 +114,7 @@ func startedAnew(_ *FailoverConfig, s *HostObservation) bool {
 	case h.Fencing != nil:
 		return s.Boot != "" && s.Boot != h.Fencing.Boot
 	case h.Fenced: // by hand, without a [store.Fencing]
-		return s.Beats
+		return s.Heartbeat
 	}
 	return false
 }
@@ -123,28 +123,28 @@ func startedAnew(_ *FailoverConfig, s *HostObservation) bool {
 // Source: ClusterLabs fence-agents doc/FenceAgentAPI.md ("a timeout is an assumption,
 // and we want a guarantee"): what proves to be an assumption is one no longer.
 func livesThoughFenced(_ *FailoverConfig, s *HostObservation) bool {
-	return s.Host.Fenced && s.Beats && trusted(s.Host)
+	return s.Host.Fenced && s.Heartbeat && trusted(s.Host)
 }
 
 // wordWithdrawn: the host counts as fenced by an operator's word, and they took it back.
 // Source: ClusterLabs fence-agents doc/FenceAgentAPI.md (manual fencing is as good as
 // the person who confirms it).
 func wordWithdrawn(_ *FailoverConfig, s *HostObservation) bool {
-	return s.Host.Fenced && s.Host.ByWord() && s.Host.ConfirmedDownBy == ""
+	return s.Host.Fenced && s.Host.ByOperator() && s.Host.ConfirmedDownBy == ""
 }
 
-// wordRefuted: the host beats although an operator says that it is off. The word is
+// confirmationRefuted: the host sends heartbeats although an operator says that it is off. The confirmation is
 // taken back for them: it would count as soon as the host is silent for a moment.
 // Source: oVirt engine FenceVdsManualyCommand (refused while the host is Up).
-func wordRefuted(_ *FailoverConfig, s *HostObservation) bool {
-	return s.Beats && !s.Host.Fenced && s.Host.ConfirmedDownBy != ""
+func confirmationRefuted(_ *FailoverConfig, s *HostObservation) bool {
+	return s.Heartbeat && !s.Host.Fenced && s.Host.ConfirmedDownBy != ""
 }
 
 // heardAgain: a host that was called lost, or was about to be fenced, gives a sign.
 // Source: oVirt engine VdsManager (a host that answers again within the grace period
 // becomes Up and is not fenced).
 func heardAgain(_ *FailoverConfig, s *HostObservation) bool {
-	return s.Beats && !s.Host.Fenced && (s.Host.NotReady || s.Host.Fencing != nil)
+	return s.Heartbeat && !s.Host.Fenced && (s.Host.NotReady || s.Host.Fencing != nil)
 }
 
 // agentBegun: an agent has taken its host's name, and the store is not doubted by any process that could
@@ -165,14 +165,16 @@ func agentTooEarly(_ *FailoverConfig, s *HostObservation) bool {
 // heardLately: the agent was heard, or no controller listened.
 // Source: Nova servicegroup/drivers/db.py (is_up: service_down_time); oVirt
 // DisableFenceAtStartupInSec (an engine that has just started fences no host).
-func heardLately(c *FailoverConfig, s *HostObservation) bool { return s.Beats || s.Silence < c.Grace }
+func heardLately(c *FailoverConfig, s *HostObservation) bool {
+	return s.Heartbeat || s.Silence < c.Grace
+}
 
 // wordGiven: an operator says that the host is off, and nothing says otherwise. A word
 // that turned out to be wrong has to be taken back before it is given again.
 // Source: oVirt engine FenceVdsManualyCommand ("confirm host has been rebooted").
 func wordGiven(_ *FailoverConfig, s *HostObservation) bool {
 	h := s.Host
-	return h.ConfirmedDownBy != "" && (!h.Fenced || !trusted(h) && !h.ByWord())
+	return h.ConfirmedDownBy != "" && (!h.Fenced || !trusted(h) && !h.ByOperator())
 }
 
 // fallenSilent: the agent was not heard for too long.
@@ -185,7 +187,7 @@ func fallenSilent(_ *FailoverConfig, s *HostObservation) bool { return !s.Host.N
 // Source: Proxmox ha-manager Manager.pm (a node that is unknown for more than
 // fence_delay is fenced before its services are recovered).
 func toBeFenced(c *FailoverConfig, s *HostObservation) bool {
-	proved := s.Host.Fenced && (trusted(s.Host) || s.Host.ByWord())
+	proved := s.Host.Fenced && (trusted(s.Host) || s.Host.ByOperator())
 	return !proved && s.Worth && s.Silence >= c.FenceAfter
 }
 

@@ -22,7 +22,7 @@ func sees(h *store.Host, boot string, silence time.Duration) controller.HostObse
 }
 
 func hears(h *store.Host, boot string, silence time.Duration) controller.HostObservation {
-	return controller.HostObservation{Host: h, Boot: boot, Silence: silence, Beats: true}
+	return controller.HostObservation{Host: h, Boot: boot, Silence: silence, Heartbeat: true}
 }
 
 func misses(h *store.Host, boot string, silence time.Duration) controller.HostObservation {
@@ -158,7 +158,7 @@ func TestEveryHostIsJudgedSafely(t *testing.T) {
 					if bit(2) {
 						h.ConfirmedDownBy = "alice"
 					}
-					s := controller.HostObservation{Host: h, Boot: boot, Beats: bit(3), Silence: silence,
+					s := controller.HostObservation{Host: h, Boot: boot, Heartbeat: bit(3), Silence: silence,
 						Worth: bit(4)}
 					if bit(5) {
 						h.Session = "new"
@@ -191,7 +191,7 @@ func unsafe(c *controller.FailoverConfig, s *controller.HostObservation, v contr
 	clears := v == controller.Welcome || v == controller.Withdraw || v == controller.Recover
 	switch {
 	case (v == controller.Fence || v == controller.CallLost || v == controller.Believe) &&
-		(s.Beats || s.Silence < c.Grace):
+		(s.Heartbeat || s.Silence < c.Grace):
 		return "it is not silent"
 	case v == controller.Fence && (s.Silence < c.FenceAfter || !s.Worth || !h.NotReady):
 		return "it is too early, or for nothing"
@@ -204,7 +204,7 @@ func unsafe(c *controller.FailoverConfig, s *controller.HostObservation, v contr
 		return "there is nothing to clear"
 	case v == controller.Admit && (s.Waits != "" || h.Session == ""):
 		return "an agent is admitted too early"
-	case v == controller.Leave && h.Fenced && s.Beats && s.Boot == "b1" && h.Fencing != nil &&
+	case v == controller.Leave && h.Fenced && s.Heartbeat && s.Boot == "b1" && h.Fencing != nil &&
 		h.Fencing.Error == "":
 		return "it beats and counts as off"
 	}

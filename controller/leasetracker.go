@@ -11,12 +11,12 @@ import (
 // leaseTracker knows the heartbeats of hosts, and since when there has been none. It
 // believes in a silence only while this controller listened.
 type leaseTracker struct {
-	watch  store.FailureDetector
-	leases map[hypervisor.HostName]*store.Lease
-	met    map[hypervisor.HostName]time.Time // since when a host is known
-	beats  map[hypervisor.HostName]bool      // signs that were not judged yet
-	seen   store.Revision
-	looked time.Time
+	watch      store.FailureDetector
+	leases     map[hypervisor.HostName]*store.Lease
+	met        map[hypervisor.HostName]time.Time // since when a host is known
+	heartbeats map[hypervisor.HostName]bool      // signs that were not judged yet
+	seen       store.Revision
+	looked     time.Time
 
 	began   time.Time      // since when this controller listens without a gap
 	since   store.Revision // what the store had given then
@@ -25,7 +25,7 @@ type leaseTracker struct {
 
 func newLeaseTracker() leaseTracker {
 	return leaseTracker{leases: map[hypervisor.HostName]*store.Lease{},
-		met: map[hypervisor.HostName]time.Time{}, beats: map[hypervisor.HostName]bool{}}
+		met: map[hypervisor.HostName]time.Time{}, heartbeats: map[hypervisor.HostName]bool{}}
 }
 
 // take takes in what has changed. No host is silent that could not be heard: after a gap
@@ -79,7 +79,7 @@ func (s *leaseTracker) see(l *store.Lease, now time.Time) {
 	}
 	s.leases[host] = l
 	if s.watch.See(l, now) && old != nil && *l.With(old.Version).(*store.Lease) != *old {
-		s.beats[host] = true
+		s.heartbeats[host] = true
 	}
 }
 
@@ -97,7 +97,7 @@ func (s *leaseTracker) after(host hypervisor.HostName, v store.Version) bool {
 
 func (s *leaseTracker) forget(host hypervisor.HostName) {
 	delete(s.leases, host)
-	delete(s.beats, host)
+	delete(s.heartbeats, host)
 	delete(s.met, host)
 	s.watch.Forget(store.HostLease(host))
 }

@@ -26,7 +26,7 @@ type Loop struct {
 	// Trigger brings hints from elsewhere; one that is lost costs only time. Default: none.
 	Trigger <-chan struct{}
 	// Now is the clock that the participant is given, in UTC. Waiting does not depend
-	// on it: who sets it changes when things are due, not how long is waited. Default:
+	// on it: setting it changes when things are due, not how long a wait lasts. Default:
 	// time.Now.
 	Now func() time.Time
 	// Min is the least pause after a look, also when hints come faster, and the first

@@ -22,13 +22,13 @@ import (
 // safety rests on the conditions of each writing alone.
 type world struct {
 	*stage
-	rt       *rapid.T
-	machines map[hostName]*machine
-	names    []hostName
-	wardens  []*controller.FailoverController
-	lines    []*sim.FlakyStore
-	stale    time.Time // until when a participant's view may be stale, and its counts wrong
-	outcomes map[string]string
+	rt          *rapid.T
+	machines    map[hostName]*machine
+	names       []hostName
+	controllers []*controller.FailoverController
+	lines       []*sim.FlakyStore
+	stale       time.Time // until when a participant's view may be stale, and its counts wrong
+	outcomes    map[string]string
 }
 
 // machine is a host as it is, whatever the records say.
@@ -56,7 +56,7 @@ func newWorld(t *rapid.T) *world {
 			hypervisor.Bytes(rapid.IntRange(1, 4).Draw(t, "GiB"))*gib)
 	}
 	for i := range 2 {
-		w.wardens, w.lines = append(w.wardens, nil), append(w.lines, nil)
+		w.controllers, w.lines = append(w.controllers, nil), append(w.lines, nil)
 		w.reborn(i)
 	}
 	return w
@@ -65,7 +65,7 @@ func newWorld(t *rapid.T) *world {
 // reborn starts a failover controller that knows nothing, with a connection of its own.
 func (w *world) reborn(i int) {
 	w.lines[i] = &sim.FlakyStore{Real: w.store}
-	w.wardens[i] = controller.NewFailover(w.config, w.lines[i], w, w.stage)
+	w.controllers[i] = controller.NewFailover(w.config, w.lines[i], w, w.stage)
 }
 
 // Cut implements controller.Fencer: an attempt takes a while, and then ends as it was
@@ -159,7 +159,7 @@ func (w *world) vms() []*store.VM {
 // it does not run.
 func (w *world) watch(i int) {
 	before := w.vms()
-	wake, err := w.wardens[i].Reconcile(ctx, w.now)
+	wake, err := w.controllers[i].Reconcile(ctx, w.now)
 	if wake.Before(w.now) {
 		w.rt.Fatalf("it wants to look again at %v, and it is %v", wake, w.now)
 	}
@@ -194,7 +194,7 @@ func (w *world) pass(d time.Duration) {
 		for _, name := range w.names {
 			w.act(name)
 		}
-		for i := range w.wardens {
+		for i := range w.controllers {
 			w.watch(i)
 		}
 		w.check()
@@ -269,7 +269,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 // settle ends all faults but those of machines, and lets the failover controllers finish: then every
 // VM whose host is off is elsewhere, or a controller can say why not.
 func (w *world) settle() {
-	for i := range w.wardens {
+	for i := range w.controllers {
 		w.reborn(i)
 	}
 	for _, v := range w.vms() {
@@ -286,7 +286,7 @@ func (w *world) settle() {
 		if h.NotReady == w.machines[v.Host].agent {
 			w.rt.Errorf("%s is lost: %v, and its agent runs: %v", v.Host, h.NotReady, !h.NotReady)
 		}
-		why := w.wardens[0].Why(v.VM.ID, w.now)
+		why := w.controllers[0].Why(v.VM.ID, w.now)
 		if h.NotReady && len(why) == 0 {
 			w.rt.Errorf("%s is still on %s, and no controller knows why", v.VM.ID, v.Host)
 		}

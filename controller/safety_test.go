@@ -78,7 +78,7 @@ func (d *noLeaseChanges) Changes(ctx context.Context, f store.Feed, since store.
 	return c, err
 }
 
-func TestAStaleViewOfAHostThatBeatsFencesNoHost(t *testing.T) {
+func TestAStaleViewOfAHostThatSendsHeartbeatsFencesNoHost(t *testing.T) {
 	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	line := &noLeaseChanges{Store: s.store}
 	s.line = line

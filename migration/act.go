@@ -1,6 +1,6 @@
 package migration
 
-// act is the acting half: what is due in this phase, whatever becomes of it.
+// act returns the actions of this phase, whatever their outcome.
 // Source: KubeVirt v1.9.0 migration.go:1761 (sync).
 func (c *Config) act(m *Spec, s *State, o *Observation, d *Decision) {
 	if !o.VM.Exists || o.VM.Deleting || o.Ownership == ClaimedBySelf && o.Report.Completed {

@@ -154,7 +154,7 @@ func (w *World) heard(p *participant) {
 	h := w.HostRecord(p.host)
 	switch {
 	case h == nil || w.config.Beside != nil || p.as != "":
-	case h.Fenced && h.ByWord() && h.Refuted() == "" && !w.Down(p.host):
+	case h.Fenced && h.ByOperator() && h.Refuted() == "" && !w.Down(p.host):
 		w.say(p.host, "", "lives although "+h.Fencing.By+" says that it is off")
 		w.changeHost(p.host, func(h *store.Host) {
 			fencing := *h.Fencing

@@ -26,11 +26,11 @@ type (
 		Host hypervisor.HostName
 		For  time.Duration
 	}
-	// Adopt is an operator's word that a host's name belongs to the agent that was refused it last.
+	// Adopt is an operator's confirmation that a host's name belongs to the agent that was refused it last.
 	// It is not taken while the agent that has the name is heard. The operator looks, and gives the
 	// name to no other machine: what runs on the host would run on that one, too.
 	Adopt struct{ Host hypervisor.HostName }
-	// Dead is an operator's word that a host is off, which is wrong while it has power. It is not
+	// Dead is an operator's confirmation that a host is off, which is wrong while it has power. It is not
 	// taken while its agent is heard.
 	Dead struct{ Host hypervisor.HostName }
 )
@@ -223,7 +223,7 @@ type orphan struct {
 // word takes in what operators say of a host, and that it was found to be wrong.
 func (x *watch) word(h *store.Host) {
 	name := h.Host.Name
-	if !h.Fenced || !h.ByWord() {
+	if !h.Fenced || !h.ByOperator() {
 		delete(x.words, name)
 		return
 	}

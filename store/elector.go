@@ -80,8 +80,8 @@ type Elector struct {
 
 // reign is what changes while a leader lives.
 type reign struct {
-	version Version
-	pulse   pulse
+	version    Version
+	leaseState leaseState
 }
 
 // NewElector returns an elector that does not lead yet. The error says what is wrong
@@ -182,7 +182,7 @@ func (e *Elector) lives(ctx context.Context, now time.Time) (bool, error) {
 		if l.Session != e.seen.Session {
 			return false, nil
 		}
-		what.pulse = pulseOf(l)
+		what.leaseState = stateOf(l)
 	}
 	return e.quiet.see(what, now, e.config.Every) < e.config.LeaseDuration, nil
 }

@@ -45,7 +45,7 @@ func (h *Host) Proof() hypervisor.Evidence {
 	if h.Fencing != nil && h.Fencing.By != "" {
 		e.By = h.Fencing.By
 	}
-	if h.ByWord() {
+	if h.ByOperator() {
 		e.Proof = hypervisor.OperatorWord
 	}
 	return e
@@ -61,10 +61,10 @@ func (h *Host) Refuted() string {
 	return h.Fencing.Error
 }
 
-// OperatorBy begins Fencing.By when it was an operator's word: "operator alice".
+// OperatorBy begins Fencing.By when an operator confirmed it: "operator alice".
 const OperatorBy = "operator "
 
-// ByWord reports whether a host counts as fenced because of an operator's word.
-func (h *Host) ByWord() bool {
+// ByOperator reports whether a host counts as fenced because an operator confirmed it.
+func (h *Host) ByOperator() bool {
 	return h.Fencing != nil && strings.HasPrefix(h.Fencing.By, OperatorBy)
 }

@@ -45,7 +45,7 @@ type History struct {
 // the first one that it gave after it was opened.
 type Jump struct{ After, Before Revision }
 
-// A Doubt is a participant's word that the store was newer before.
+// A Doubt is a participant's report that the store was newer before.
 type Doubt struct {
 	By   string // "agent/n1"
 	Why  string // in words

@@ -35,7 +35,7 @@ type Stray struct {
 	Why string // in words: "its record says that it is on n2"
 }
 
-// Adoption is an operator's word.
+// Adoption is an operator's confirmation.
 type Adoption struct {
 	ID string // the identity to which the host's name belongs from now on
 	By string // whose word it is

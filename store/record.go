@@ -339,7 +339,7 @@ type Host struct {
 	// Facts is what else is known; hosts that are alike may share one. Default: nothing.
 	Facts *placement.Facts `json:",omitempty"`
 
-	// ConfirmedDownBy is who of its operators gives their word that the host is off and stays off;
+	// ConfirmedDownBy is the operator who confirms that the host is off and stays off;
 	// written by them. It counts as a fencing.
 	ConfirmedDownBy string `json:"Dead,omitempty"`
 
@@ -370,7 +370,7 @@ type Host struct {
 	// is for operators (godwit store reconcile). Written by that agent, and taken back by
 	// the operator who has reconciled the store.
 	Account *Account `json:",omitempty"`
-	// Adopt is an operator's word that the name belongs to another identity from now on;
+	// Adopt is an operator's confirmation that the name belongs to another identity from now on;
 	// written by them, and taken back by the agent that takes the name.
 	Adopt *Adoption `json:",omitempty"`
 

@@ -5,9 +5,9 @@ import (
 	"github.com/godwit-vm/godwit/migration"
 )
 
-// Release is an operator's word that a VM's claim is stale: the migration that it names is not there
+// Release is an operator's confirmation that a VM's claim is stale: the migration that it names is not there
 // any more. It takes effect when the agent of the VM's host has confirmed it.
-// Source: Incus and Proxmox VE (qm unlock), which take a lock back at an operator's word alone.
+// Source: Incus and Proxmox VE (qm unlock), which take a lock back at an operator's command alone.
 type Release struct {
 	By    string
 	Claim migration.ID // the claim that is to be taken back, and no later one
@@ -41,7 +41,7 @@ func (v *VM) Releasing() bool {
 	return v.ActiveMigration != "" && v.Release != nil && v.Release.Claim == v.ActiveMigration && v.Unclaimed != v.ActiveMigration
 }
 
-// Released reports whether the claim of the VM is stale by the word of an operator and by that of
+// Released reports whether the claim of the VM is stale by the confirmation of an operator and by that of
 // its host's agent.
 func (v *VM) Released() bool {
 	return v.ActiveMigration != "" && v.Release != nil && v.Release.Claim == v.ActiveMigration && v.Unclaimed == v.ActiveMigration

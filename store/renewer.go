@@ -68,7 +68,7 @@ func (e *IdentityError) Error() string {
 		"(session %s): stop one of them, or give it another name", e.Owner, e.Session)
 }
 
-// A Beater sends heartbeats: it changes a lease in the store again and again. A lease
+// A Renewer sends heartbeats: it changes a lease in the store again and again. A lease
 // that another process holds it takes only when that process is silent.
 type Renewer struct {
 	config LeaseConfig
@@ -78,21 +78,21 @@ type Renewer struct {
 	mine  *Lease // as we stored it; nil when that is not known
 	held  bool   // it was ours when last seen
 	rival *Lease // another process's, as last seen; nil when it is not
-	quiet silence[pulse]
+	quiet silence[leaseState]
 	alive bool // the rival has given a sign
 	last  time.Time
 	ended bool
 }
 
-// pulse is what changes in a lease when its owner lives.
-type pulse struct {
+// A leaseState is what changes in a lease with each heartbeat of its owner.
+type leaseState struct {
 	boot, session string
 	beats         uint64
 }
 
-func pulseOf(l *Lease) pulse { return pulse{l.Boot, l.Session, l.Beats} }
+func stateOf(l *Lease) leaseState { return leaseState{l.Boot, l.Session, l.Beats} }
 
-// NewRenewer returns a beater that has not given a sign yet. The error says what is wrong
+// NewRenewer returns a renewer that has not sent a heartbeat yet. The error says what is wrong
 // with the configuration.
 func NewRenewer(store Store, config LeaseConfig) (*Renewer, error) {
 	if err := config.complete(); err != nil {
@@ -101,7 +101,7 @@ func NewRenewer(store Store, config LeaseConfig) (*Renewer, error) {
 	return &Renewer{config: config, store: store}, nil
 }
 
-// Reconcile gives a sign when one is due, and says when the next one is. The error is an
+// Reconcile sends a heartbeat when one is due, and says when the next one is. The error is an
 // *[IdentityError] for as long as another process with our name lives, or a
 // *StoreError; after either it wants to look again soon.
 func (b *Renewer) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
@@ -185,8 +185,8 @@ func (b *Renewer) leave(stored *Lease, now time.Time) bool {
 		b.rival, b.alive = nil, false
 		return false
 	}
-	silent := b.quiet.see(pulseOf(stored), now, b.config.Every)
-	b.alive = b.held || b.rival != nil && (b.alive || pulseOf(b.rival) != pulseOf(stored))
+	silent := b.quiet.see(stateOf(stored), now, b.config.Every)
+	b.alive = b.held || b.rival != nil && (b.alive || stateOf(b.rival) != stateOf(stored))
 	b.rival, b.held = stored, false
 	if silent < b.config.LeaseDuration {
 		return true

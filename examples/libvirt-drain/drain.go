@@ -22,8 +22,8 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// beat is how often every participant looks.
-const beat = 50 * time.Millisecond
+// interval is how often every participant looks.
+const interval = 50 * time.Millisecond
 
 // A drain empties hosts[0].
 type drain struct {
@@ -72,7 +72,7 @@ func (d *drain) run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(beat):
+		case <-time.After(interval):
 		}
 	}
 }
@@ -104,7 +104,7 @@ func (d *drain) admit(ctx context.Context, i int, h *libvirt.Host) error {
 			}
 		}
 	}
-	d.agents = append(d.agents, agent.New(host.Name, agent.Config{Poll: 4 * beat}, h, d.store, d))
+	d.agents = append(d.agents, agent.New(host.Name, agent.Config{Poll: 4 * interval}, h, d.store, d))
 	_, err = d.store.Put(ctx, known)
 	return err
 }

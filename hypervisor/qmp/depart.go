@@ -320,7 +320,7 @@ func (d move) giveUp(ctx context.Context, vm *qemu.Instance, as hypervisor.JobSt
 	}
 	if job.Stage == stageSending && !job.Cold {
 		if m, err := vm.QueryMigrate(ctx); err == nil && m.Status == qemu.PreSwitchover {
-			return vm.MigrateCancel(ctx) // then Keep is due
+			return vm.MigrateCancel(ctx) // then stepKeepAtSource is next
 		}
 	}
 	if job.GuestPaused && !d.Record().Paused {

@@ -115,7 +115,7 @@ func (d move) Resume(ctx context.Context, p found, c hypervisor.Resume) error {
 	}
 	ended := p.Look.Run == qemu.PostMigrate || strandedSource(j, p.Look)
 	if !j.Cold && !ended { // it waits for a target that is no more
-		return p.VM.MigrateCancel(ctx) // then the guest runs on, and Keep is due
+		return p.VM.MigrateCancel(ctx) // then the guest runs on, and stepKeepAtSource is next
 	}
 	if !j.Cold && len(p.Rec.VM.LocalDisks()) > 0 {
 		if err := p.VM.DropMirrors(ctx, p.Rec.VM); err != nil {

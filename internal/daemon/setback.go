@@ -64,7 +64,7 @@ func (s *Dependencies) wait(ctx context.Context, gate *Gate,
 	w := mute.watch(set, nil)
 	defer s.Supervisor.follow(nil)
 	s.Supervisor.Status("waits: the store was set back: see godwit status")
-	loop := w.loop("witness", &witness{gate: gate, tell: tell, every: cmp.Or(s.Every, beats),
+	loop := w.loop("witness", &storeCheck{gate: gate, tell: tell, every: cmp.Or(s.Every, checkInterval),
 		end: end})
 	done, err := w.serve()
 	if err != nil {
@@ -77,11 +77,11 @@ func (s *Dependencies) wait(ctx context.Context, gate *Gate,
 	return err
 }
 
-// beats is how often a witness looks unless it is told otherwise, as lease's heartbeats.
-const beats = 5 * time.Second
+// checkInterval is the default of how often a storeCheck looks: as often as heartbeats are sent.
+const checkInterval = 5 * time.Second
 
-// A witness waits for a store that may be used.
-type witness struct {
+// A storeCheck waits for a store that may be used.
+type storeCheck struct {
 	gate  *Gate
 	tell  func(context.Context, error, time.Time) error
 	every time.Duration
@@ -89,7 +89,7 @@ type witness struct {
 }
 
 // Reconcile looks once whether the store may be used. The error is why it may not.
-func (w *witness) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
+func (w *storeCheck) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
 	wake := now.Add(w.every)
 	err := w.gate.check(ctx)
 	switch {

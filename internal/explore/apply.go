@@ -237,7 +237,7 @@ func (w *World) Rest(back bool) {
 		}
 		switch h := w.record(uint8(a)); {
 		case a == 0 || h.Fencing == nil:
-		case !h.ByWord():
+		case !h.ByOperator():
 			w.apply(Step{Op: Fence, A: uint8(a)})
 		case back: // what operators do about a wrong word
 			w.touch(theFabric)

@@ -183,7 +183,7 @@ func (w *World) mayErr(s Step) bool {
 // spoken against it yet.
 func (w *World) believed(p int) bool {
 	h := w.record(uint8(p))
-	return h.Fenced && h.ByWord() && h.Refuted() == ""
+	return h.Fenced && h.ByOperator() && h.Refuted() == ""
 }
 
 // refuted takes in that a host lives that is off by an operator's word: what runs there is not

@@ -34,7 +34,7 @@ type Scene struct {
 	// Script is what operators do, in this order, each at any time: "drain n1",
 	// "undrain n1", "mark web", "migrate web", "cancel web", "stop web", "start web", "pause web",
 	// "resume web". "renew web" deletes a VM that has stopped, and adds another one of its name where it was.
-	// "dead n1" is the word of an operator that n1 is off, which is taken when its agent is silent.
+	// "dead n1" is the confirmation of an operator that n1 is off, which is taken when its agent is silent.
 	Script []string
 	// Begin is a number of steps without faults that lead to where the exploration
 	// begins, too: from the scene itself and from each state on this way. Default: 0.
