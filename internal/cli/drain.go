@@ -65,8 +65,8 @@ empty in time with a probability of --confidence, the lowest limits first, or na
 link that prevents it. The order LongestFirst sorts by the time that each move takes alone: the
 output then lists the migrations to request in that order.
 
--o writes the plan to a file, which godwit apply carries out. VMs that are restarted or shut down, and
-groups that leave together, are not moved by it: godwit drain does that.
+-o writes the plan to a file, which godwit apply carries out. VMs that are restarted or shut down are
+not moved by it: godwit drain does that.
 
 --json prints one object:
 
@@ -190,14 +190,7 @@ func (f *drainFlags) run(c *cobra.Command, args []string) error {
 
 // drainDocument returns the plan as a file. Its order is that which meets the deadline, if there is one.
 func drainDocument(d *whatif.Forecast, now time.Time) *plan.Document {
-	but := map[hypervisor.VMID]bool{}
 	doc := &plan.Document{Format: plan.DocumentFormat, Name: planName("drain", d.Hosts, now)}
-	for _, vm := range slices.Concat(d.Restarted, d.ShutDown, d.Together, d.Left) {
-		if !but[vm] {
-			doc.NotMoved = append(doc.NotMoved, vm)
-		}
-		but[vm] = true
-	}
 	var waves []plan.Wave
 	for _, wave := range d.Waves {
 		var moves plan.Wave
@@ -209,8 +202,29 @@ func drainDocument(d *whatif.Forecast, now time.Time) *plan.Document {
 	if d.Deadline != nil && len(d.Deadline.Waves) > 0 {
 		waves = d.Deadline.Waves
 	}
+	but := leaveOut(doc, waves, slices.Concat(d.Restarted, d.ShutDown, d.Left), d.Together)
 	doc.Batches = []plan.DocumentBatch{{Hosts: d.Hosts, Waves: plan.Documented(waves, but)}}
 	return doc
+}
+
+// leaveOut notes in a file the VMs that its moves leave out, and returns them: some, and those of groups, if not each
+// of these has a move. A group moves as one, or not at all.
+func leaveOut(doc *plan.Document, waves []plan.Wave, some, groups []hypervisor.VMID) map[hypervisor.VMID]bool {
+	moves := map[hypervisor.VMID]bool{}
+	for _, m := range slices.Concat(waves...) {
+		moves[m.VM] = true
+	}
+	if slices.ContainsFunc(groups, func(vm hypervisor.VMID) bool { return !moves[vm] }) {
+		some = slices.Concat(some, groups)
+	}
+	but := map[hypervisor.VMID]bool{}
+	for _, vm := range some {
+		if !but[vm] {
+			doc.NotMoved = append(doc.NotMoved, vm)
+		}
+		but[vm] = true
+	}
+	return but
 }
 
 // addPlanOutput adds the flag for the file of a plan.

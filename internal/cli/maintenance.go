@@ -186,14 +186,12 @@ const planned = 0.95
 
 // document returns the plan as a file.
 func (a *maintenanceAnswer) document(strict bool, reboot time.Duration, now time.Time) *plan.Document {
-	but := map[hypervisor.VMID]bool{}
 	doc := &plan.Document{Format: plan.DocumentFormat, Keep: a.Keep, Strict: strict}
-	for _, vm := range slices.Concat(a.Restarted, a.ShutDown, a.together) {
-		if !but[vm] {
-			doc.NotMoved = append(doc.NotMoved, vm)
-		}
-		but[vm] = true
+	var waves []plan.Wave
+	for i := range a.Batches {
+		waves = append(waves, a.Batches[i].Waves...)
 	}
+	but := leaveOut(doc, waves, slices.Concat(a.Restarted, a.ShutDown), a.together)
 	var hosts []hypervisor.HostName
 	for i := range a.Batches {
 		b := plan.DocumentBatch{Hosts: a.Batches[i].Hosts, Waves: plan.Documented(a.Batches[i].Waves, but)}
