@@ -217,7 +217,7 @@ func (w *storeWorld) change(ctx context.Context, t *rapid.T) {
 
 // walk changes drawn records, and lets drawn readers catch up.
 func (w *storeWorld) walk(ctx context.Context, t *rapid.T) {
-	readers := []*reader{follow(store.Signs), follow(store.Everything)}
+	readers := []*reader{follow(store.Leases), follow(store.Everything)}
 	for _, h := range []string{"n1", "n2", "n9"} {
 		readers = append(readers, follow(store.Feed{Host: hypervisor.HostName(w.prefix + h)}))
 	}

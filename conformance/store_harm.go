@@ -77,7 +77,7 @@ func behind(t *testing.T, s Subject, writes int) {
 }
 
 func everyReader() []*reader {
-	return []*reader{follow(store.Everything), follow(store.Signs),
+	return []*reader{follow(store.Everything), follow(store.Leases),
 		follow(store.Feed{Host: "n1"}), follow(store.Feed{Host: "n2"}),
 		follow(store.Feed{Host: "n9"})}
 }
@@ -173,7 +173,7 @@ func crashAfterEach(t *testing.T, s Subject) {
 		step()
 		s.Crash()
 		records = s.Again(t)
-		for _, f := range []store.Feed{store.Everything, store.Signs, {Host: "n2"}} {
+		for _, f := range []store.Feed{store.Everything, store.Leases, {Host: "n2"}} {
 			r := follow(f)
 			r.pull(ctx, t, records)
 			same(t, fmt.Sprintf("after write %d: feed %+v", i, f), model.feed(f), r.known)

@@ -62,7 +62,7 @@ func everyName(t *testing.T, s Subject) {
 		for key, r := range model {
 			storeHolds(ctx, t, s.Store, key, r)
 		}
-		feeds := []store.Feed{store.Everything, store.Signs, {Host: "n2"}}
+		feeds := []store.Feed{store.Everything, store.Leases, {Host: "n2"}}
 		for _, name := range names {
 			feeds = append(feeds, store.Feed{Host: hypervisor.HostName(name)})
 		}

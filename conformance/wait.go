@@ -144,7 +144,7 @@ func everyFeed(t *testing.T, s Subject) {
 	vm := put(ctx, t, s.Store, vmOn("v", "n1"))
 	lease := put(ctx, t, s.Store, &store.Lease{Owner: "a"})
 	var woken []chan error
-	for _, f := range []store.Feed{store.Signs, store.Everything, {Host: "n1"}, {Host: "n2"}} {
+	for _, f := range []store.Feed{store.Leases, store.Everything, {Host: "n1"}, {Host: "n2"}} {
 		r := follow(f)
 		r.pull(ctx, t, s.Store)
 		woken = append(woken, waiting(ctx, s.Store, f, r.since))

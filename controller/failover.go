@@ -71,7 +71,7 @@ func (w *FailoverController) Reconcile(ctx context.Context, now time.Time) (time
 // pull takes in what has changed in the store: first the heartbeats, so that what a
 // record says of a host is never older than the host's last sign that was seen.
 func (w *FailoverController) pull(ctx context.Context, now time.Time) error {
-	heard, err := w.store.Changes(ctx, store.Signs, w.leases.seen)
+	heard, err := w.store.Changes(ctx, store.Leases, w.leases.seen)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (w *FailoverController) pull(ctx context.Context, now time.Time) error {
 }
 
 // learn takes in a record. What was heard of a host before it was said to be off speaks
-// not against that; a sign that was written after an operator's word does, also when both
+// not against that; a heartbeat that was written after an operator's confirmation does, also when both
 // are read at once, or nothing of the host was known before.
 func (w *FailoverController) learn(r store.Record) {
 	if h, ok := r.(*store.Host); ok {

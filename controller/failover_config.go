@@ -29,7 +29,7 @@ type Fencer interface {
 
 // FailoverConfig configures a FailoverController. A zero field takes the default that it names.
 type FailoverConfig struct {
-	// Grace is how long an agent gives no sign before its host is called lost, and
+	// Grace is how long an agent sends no heartbeat before its host is called lost, and
 	// how long a failover controller that has just begun, or could not look, waits with every
 	// judgement. Default: 30s, half of Nova's service_down_time (60s), since being
 	// lost alone costs a host nothing but new VMs.

@@ -140,7 +140,7 @@ func confirmationRefuted(_ *FailoverConfig, s *HostObservation) bool {
 	return s.Heartbeat && !s.Host.Fenced && s.Host.ConfirmedDownBy != ""
 }
 
-// heardAgain: a host that was called lost, or was about to be fenced, gives a sign.
+// heardAgain: a host that was called lost, or was about to be fenced, sends a heartbeat.
 // Source: oVirt engine VdsManager (a host that answers again within the grace period
 // becomes Up and is not fenced).
 func heardAgain(_ *FailoverConfig, s *HostObservation) bool {

@@ -15,7 +15,7 @@ func fencing(by, trouble string) *store.Fencing {
 	return &store.Fencing{Boot: "b1", By: by, Error: trouble}
 }
 
-// sees is a host of which nothing depends, hears one that has given a sign, and misses one
+// sees is a host of which nothing depends, hears one that has sent a heartbeat, and misses one
 // with VMs to be rebuilt.
 func sees(h *store.Host, boot string, silence time.Duration) controller.HostObservation {
 	return controller.HostObservation{Host: h, Boot: boot, Silence: silence}

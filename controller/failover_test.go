@@ -59,7 +59,7 @@ func TestANewObserverWaits(t *testing.T) {
 	s.run(10 * time.Second)
 	s.silence("n1", "n4")
 	s.fencer.works("n1")
-	s.store.Delete(ctx, &store.Lease{Owner: "host/n4"}) // it never gave a sign
+	s.store.Delete(ctx, &store.Lease{Owner: "host/n4"}) // it never sent a heartbeat
 	for range 20 {
 		s.run(25 * time.Second)
 		s.restart()

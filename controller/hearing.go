@@ -21,7 +21,7 @@ import (
 type Hearing struct {
 	// Lasted is for how long the failover controller has listened without a gap.
 	Lasted time.Duration
-	// Unheard are the hosts with an agent that have not given a sign since, by name, but for those
+	// Unheard are the hosts with an agent that have not sent a heartbeat since, by name, but for those
 	// that are proved to be off.
 	Unheard []hypervisor.HostName
 }

@@ -14,7 +14,7 @@ type leaseTracker struct {
 	watch      store.FailureDetector
 	leases     map[hypervisor.HostName]*store.Lease
 	met        map[hypervisor.HostName]time.Time // since when a host is known
-	heartbeats map[hypervisor.HostName]bool      // signs that were not judged yet
+	heartbeats map[hypervisor.HostName]bool      // heartbeats that were not judged yet
 	seen       store.Revision
 	looked     time.Time
 
@@ -108,7 +108,7 @@ func hostOf(key store.Key) (hypervisor.HostName, bool) {
 	return hypervisor.HostName(host), ok && key.Kind == store.LeaseKind
 }
 
-// silence returns for how long a host has given no sign while this controller listened.
+// silence returns for how long a host has sent no heartbeat while this controller listened.
 func (s *leaseTracker) silence(host hypervisor.HostName, now time.Time) time.Duration {
 	if silent, known := s.watch.Silent(store.HostLease(host), now); known {
 		return silent

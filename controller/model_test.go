@@ -103,7 +103,7 @@ func (w *world) mayBeCut(host hostName) {
 		if h.ConfirmedDownBy != "" {
 			continue
 		}
-		// A failover controller may have seen a sign up to half a Grace after it was given.
+		// A failover controller may have seen a heartbeat up to half a Grace after it was given.
 		if all++; h.Fenced || w.now.Sub(m.beat) >= c.Grace*3/2 {
 			silent++
 		}
@@ -187,7 +187,7 @@ func (w *world) anyHost() hostName { return rapid.SampledFrom(w.names).Draw(w.rt
 
 func (w *world) anyController() int { return rapid.IntRange(0, 1).Draw(w.rt, "controller") }
 
-// pass lets time pass in which agents give signs and failover controllers look.
+// pass lets time pass in which agents send heartbeats and failover controllers look.
 func (w *world) pass(d time.Duration) {
 	for end := w.now.Add(d); w.now.Before(end); {
 		w.now = w.now.Add(5 * time.Second)

@@ -18,7 +18,7 @@ func TestAVMLeavesItsHostOnlyWhileTheProofStands(t *testing.T) {
 			s.changeHost("n1", func(h *store.Host) { h.Fenced, h.Fencing = false, nil })
 			s.fencer.answers["n1"] = failoverAnswer{} // nothing is proved again
 		},
-		"the host gives a sign": func(s *stage) { s.beats["n1"] = "boot1"; s.beat() },
+		"the host sends a heartbeat": func(s *stage) { s.beats["n1"] = "boot1"; s.beat() },
 		"a migration claims it": func(s *stage) {
 			s.changeVM("a", func(v *store.VM) { v.ActiveMigration = "x" })
 		},
@@ -188,14 +188,14 @@ func TestTheRecordOfARebuildThatDidNotHappenIsRemoved(t *testing.T) {
 }
 
 // An operator gives their word, and then the host gives one sign, before the controller looks, and
-// falls silent: the word is older than the sign, and does not count. Nor does a sign count that
+// falls silent: the confirmation is older than the heartbeat, and does not count. Nor does a heartbeat count that
 // is older than the word.
 func TestAWordDoesNotOutliveASignThatIsYounger(t *testing.T) {
 	word := func(s *stage) { s.changeHost("n1", func(h *store.Host) { h.ConfirmedDownBy = "alice" }) }
 	sign := func(s *stage) { s.beats["n1"] = "boot2"; s.beat(); s.silence("n1") }
 	for _, r := range []struct {
 		name  string
-		known bool // a sign of n1 was seen before
+		known bool // a heartbeat of n1 was seen before
 		first func(*stage)
 		then  func(*stage)
 		leave bool

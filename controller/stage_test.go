@@ -35,7 +35,7 @@ type stage struct {
 	failover *controller.FailoverController
 	now      time.Time
 	notes    []string
-	beats    map[hostName]string // the boots of the agents that give signs
+	beats    map[hostName]string // the boots of the agents that send heartbeats
 }
 
 func newStage(t tb, c controller.FailoverConfig, hosts ...hostName) *stage {
@@ -97,7 +97,7 @@ func (s *stage) rebuild(vm string, source hostName) *store.Rebuild {
 	return b
 }
 
-// beat lets the agents give a sign.
+// beat lets the agents send a heartbeat.
 func (s *stage) beat() {
 	for h, boot := range s.beats {
 		l := &store.Lease{Owner: store.HostLease(h)}

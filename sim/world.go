@@ -365,7 +365,7 @@ func (w *World) settle(writer *participant) {
 		}
 	}
 	for _, news := range w.store.News() {
-		if news.Feed.Signs {
+		if news.Feed.Leases {
 			continue // its observer looks by itself
 		}
 		w.changed = w.now

@@ -11,8 +11,8 @@ func (s *Memory) Know(f Feed, reader any) {
 	switch f {
 	case Everything:
 		s.all.reader = reader
-	case Signs:
-		s.signs.reader = reader
+	case Leases:
+		s.leases.reader = reader
 	default:
 		s.feed(f.Host).reader = reader
 	}

@@ -274,7 +274,7 @@ func TestAGuardCanTellWhenToLookIfItsStoreCan(t *testing.T) {
 	if !ok {
 		t.Fatal("it cannot")
 	}
-	if err := w.Wait(ctx, store.Signs, 3); err != nil || s.asked != store.Signs {
+	if err := w.Wait(ctx, store.Leases, 3); err != nil || s.asked != store.Leases {
 		t.Errorf("asked %v, %v", s.asked, err)
 	}
 	if _, ok := store.Guard(s.Memory, e).(store.Waiter); ok {

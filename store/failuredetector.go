@@ -33,7 +33,7 @@ func (w *FailureDetector) See(l *Lease, now time.Time) bool {
 	return true
 }
 
-// Silent returns how long an owner has given no sign, and whether it ever has. A clock
+// Silent returns how long an owner has sent no heartbeat, and whether it ever has. A clock
 // that was set back does not make a silence shorter than nothing.
 func (w *FailureDetector) Silent(owner string, now time.Time) (time.Duration, bool) {
 	s, known := w.heard[owner]

@@ -15,7 +15,7 @@ type Lease struct {
 	Owner   string // "host/n1", "controller/a"
 	Boot    string // which start of the machine it runs on
 	Session string // which start of the process
-	Beats   uint64 // changes with every sign
+	Beats   uint64 // changes with every heartbeat
 	// Lock names the lock of the machine that the process holds as long as it lives; "" is none.
 	Lock string `json:",omitempty"`
 }

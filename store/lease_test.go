@@ -88,7 +88,7 @@ func TestASignIsGivenWhenItIsDue(t *testing.T) {
 	s := store.NewMemory()
 	b, _ := beater(t, s, "a")
 	if !b.Last().IsZero() || b.Holds() {
-		t.Error("it has given a sign already")
+		t.Error("it has sent a heartbeat already")
 	}
 	want(t, look(t, b, at(0), 5*time.Second), nil)
 	wantBeats(t, s, "a", 1)
@@ -139,7 +139,7 @@ func TestARestartTakesTheLeaseOfASilentProcess(t *testing.T) {
 	want(t, look(t, b, at(16), 5*time.Second), nil)
 	wantBeats(t, s, "b", 2)
 
-	// The old one was only stopped for a while. The new one has given a sign since.
+	// The old one was only stopped for a while. The new one has sent a heartbeat since.
 	wantRival(t, look(t, old, at(18), time.Second), "")
 	wantRival(t, look(t, old, at(19), time.Second), "b")
 	wantBeats(t, s, "b", 2)

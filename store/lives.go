@@ -30,7 +30,7 @@ func NewLife(ctx context.Context, s Store, id string) (*Life, error) {
 		}
 		l.Epoch = h.Epoch
 	}
-	c, err := s.Changes(ctx, Signs, 0) // the shortest feed: only the revision is asked for
+	c, err := s.Changes(ctx, Leases, 0) // the shortest feed: only the revision is asked for
 	l.After = c.Next
 	return l, err
 }

@@ -72,7 +72,7 @@ func TestWhatHasChangedSince(t *testing.T) {
 	told := [][]store.Feed{b.set(changesVmOn("a", "n2")), b.set(changesVmOn("b", "n1")),
 		b.set(changesVmOn("a", "n2")), b.unset(changesVmOn("b", "").Key()), b.set(&store.Lease{Owner: "l"})}
 	want := [][]store.Feed{{store.Everything, n2, n1}, {store.Everything, n1},
-		{store.Everything, n2}, {store.Everything, n1}, {store.Signs}}
+		{store.Everything, n2}, {store.Everything, n1}, {store.Leases}}
 	if !slices.EqualFunc(told, want, slices.Equal[[]store.Feed]) {
 		t.Errorf("told %v, want %v", told, want)
 	}
@@ -89,8 +89,8 @@ func TestWhatHasChangedSince(t *testing.T) {
 		{store.Everything, 14, "[] 15", false},
 		{store.Everything, 15, "[] 15", false},
 		{store.Everything, 16, "[a] 15 reset", true}, // from a time that never was
-		{store.Signs, 14, "[l] 15", true},
-		{store.Signs, 15, "[] 15", false},
+		{store.Leases, 14, "[l] 15", true},
+		{store.Leases, 15, "[] 15", false},
 		{n1, 0, "[] 15 reset", true},
 		{n1, 10, "[a -b] 15", true}, // a has left
 		{n1, 11, "[-b] 15", true},

@@ -17,7 +17,7 @@ type Memory struct {
 	places   [len(kinds)]map[string]*place // by kind and name
 	feeds    map[hypervisor.HostName]*feed // of hosts
 	all      *feed                         // of Everything
-	signs    *feed                         // of Signs
+	leases   *feed                         // of Leases
 	revision Revision
 	recent   []*place // by the last bits of the version that was stored there: what was written lately
 	changed  []*feed
@@ -85,7 +85,7 @@ const (
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	s := &Memory{all: newFeed(Everything, keep), signs: &feed{name: Signs, keep: keep},
+	s := &Memory{all: newFeed(Everything, keep), leases: &feed{name: Leases, keep: keep},
 		feeds: map[hypervisor.HostName]*feed{}, recent: make([]*place, keep)}
 	for k := range s.places {
 		s.places[k] = map[string]*place{}
@@ -217,8 +217,8 @@ func (s *Memory) Changes(_ context.Context, f Feed, since Revision) (Changes, er
 	c := Changes{Next: s.revision}
 	log := s.all
 	switch {
-	case f == Signs:
-		log = s.signs
+	case f == Leases:
+		log = s.leases
 	case f != Everything:
 		log = s.feeds[f.Host]
 	}
@@ -361,7 +361,7 @@ func (s *Memory) tell(p *place, old Record) {
 // are: then no feed is looked for.
 func (s *Memory) concerned(p *place) (feeds [2]*feed) {
 	if p.now() != nil && isSign(p.record.Key().Kind) {
-		feeds[0] = s.signs
+		feeds[0] = s.leases
 		return feeds
 	}
 	hosts := hostsOf(p.now())

@@ -87,10 +87,10 @@ func TestSignsOfLifeReachNoOtherReader(t *testing.T) {
 	if _, err := s.Put(ctx, lease); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]store.Feed{store.Signs}, s.Changed()); diff != "" {
+	if diff := cmp.Diff([]store.Feed{store.Leases}, s.Changed()); diff != "" {
 		t.Errorf("feeds (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]store.Feed{store.Signs}, store.Feeds(lease)); diff != "" {
+	if diff := cmp.Diff([]store.Feed{store.Leases}, store.Feeds(lease)); diff != "" {
 		t.Errorf("feeds (-want +got):\n%s", diff)
 	}
 	moving := &store.Migration{State: migration.State{Source: "n1", Target: "n2"}}

@@ -18,7 +18,7 @@ type LeaseConfig struct {
 	// Session says which start of the process this is, and must differ from that of
 	// every other process, also of the one before. It is needed.
 	Session string
-	// Every is how often a sign is given. Default: 5s, a sixth of the 30 s after which
+	// Every is how often a heartbeat is sent. Default: 5s, a sixth of the 30 s after which
 	// the silent are taken for lost.
 	Every time.Duration
 	// LeaseDuration is how long another process with our name must be silent before we take
@@ -79,7 +79,7 @@ type Renewer struct {
 	held  bool   // it was ours when last seen
 	rival *Lease // another process's, as last seen; nil when it is not
 	quiet silence[leaseState]
-	alive bool // the rival has given a sign
+	alive bool // the rival has sent a heartbeat
 	last  time.Time
 	ended bool
 }
@@ -126,7 +126,7 @@ func (b *Renewer) Reconcile(ctx context.Context, now time.Time) (time.Time, erro
 	return b.pace.rest(now, b.config.Every), nil
 }
 
-// Last returns when a sign was last stored, by the clock that Reconcile is given; the
+// Last returns when a heartbeat was last stored, by the clock that Reconcile is given; the
 // zero time is never.
 func (b *Renewer) Last() time.Time { return b.last }
 
@@ -134,7 +134,7 @@ func (b *Renewer) Last() time.Time { return b.last }
 func (b *Renewer) Holds() bool { return b.held }
 
 // End gives the lease back, so that the next process with our name need not wait. It
-// gives no sign after that. To observers, the owner is silent from now on.
+// sends no heartbeat after that. To observers, the owner is silent from now on.
 func (b *Renewer) End(ctx context.Context) error {
 	b.ended = true
 	if b.mine == nil {
@@ -176,7 +176,7 @@ func (b *Renewer) next(ctx context.Context, now time.Time) (*Lease, error) {
 }
 
 // leave reports whether the lease that is stored is another process's, and not to be
-// taken now. One that took ours while we slept has given a sign by that.
+// taken now. One that took ours while we slept has sent a heartbeat by that.
 func (b *Renewer) leave(stored *Lease, now time.Time) bool {
 	given := stored.Session == "" || stored.Session == b.config.Session
 	ours := b.config.Lock != "" && stored.Lock == b.config.Lock && stored.Boot != "" &&

@@ -41,21 +41,21 @@ type Revision uint64
 // A Feed is a part of the records: those that concern one host, the heartbeats, or
 // all others.
 type Feed struct {
-	Host  hypervisor.HostName
-	Signs bool // leases and leaders, which other readers do not get
+	Host   hypervisor.HostName
+	Leases bool // leases and leaders, which other readers do not get
 }
 
 var (
 	// Everything is the feed of all records but the heartbeats.
 	Everything = Feed{}
-	// Signs is the feed of leases and leaders.
-	Signs = Feed{Signs: true}
+	// Leases is the feed of leases and leaders.
+	Leases = Feed{Leases: true}
 )
 
 // Feeds lists the feeds that a record is in.
 func Feeds(r Record) []Feed {
 	if k := r.Key().Kind; k == LeaseKind || k == LeaderKind {
-		return []Feed{Signs}
+		return []Feed{Leases}
 	}
 	feeds := []Feed{Everything}
 	for _, h := range r.Concerns() {

@@ -221,7 +221,7 @@ func (c *cluster) hint() {
 		c.wakes.Set(h.Host, c.now.Add(late))
 	}
 	for _, f := range c.store.Changed() {
-		if _, known := c.brains[f.Host]; known && !f.Signs {
+		if _, known := c.brains[f.Host]; known && !f.Leases {
 			c.wakes.Set(f.Host, c.now.Add(late))
 		}
 	}

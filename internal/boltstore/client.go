@@ -194,7 +194,7 @@ func (c *Client) Delete(ctx context.Context, r store.Record, while ...store.Reco
 func (c *Client) Changes(ctx context.Context, f store.Feed,
 	since store.Revision) (store.Changes, error) {
 	a, err := c.call(ctx, opChanges, store.Key{Name: string(f.Host)},
-		request{Host: []byte(f.Host), Signs: f.Signs, Since: since})
+		request{Host: []byte(f.Host), Signs: f.Leases, Since: since})
 	if err != nil {
 		return store.Changes{}, err
 	}
@@ -221,7 +221,7 @@ func (c *Client) Changes(ctx context.Context, f store.Feed,
 func (c *Client) Wait(ctx context.Context, f store.Feed, since store.Revision) error {
 	wait := func(ctx context.Context) error {
 		_, err := c.call(ctx, opWait, store.Key{Name: string(f.Host)},
-			request{Host: []byte(f.Host), Signs: f.Signs, Since: since})
+			request{Host: []byte(f.Host), Signs: f.Leases, Since: since})
 		return err
 	}
 	for c.waiting > 0 {

@@ -174,7 +174,7 @@ func decode(text []byte) (request, error) {
 
 // answer does what a request asks.
 func (h *handler) answer(ctx context.Context, op string, q request) (answer, error) {
-	feed := store.Feed{Host: hypervisor.HostName(q.Host), Signs: q.Signs}
+	feed := store.Feed{Host: hypervisor.HostName(q.Host), Leases: q.Signs}
 	if q.Seen != nil {
 		ctx = store.WithMark(ctx, *q.Seen)
 	}

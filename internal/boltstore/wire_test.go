@@ -198,7 +198,7 @@ func TestAWaitEndsWithEitherSide(t *testing.T) {
 	stop := serve(t, s, path)
 	client := dial(t, path)
 	ended := make(chan error)
-	wait := func(ctx context.Context) { ended <- client.Wait(ctx, store.Signs, 7) }
+	wait := func(ctx context.Context) { ended <- client.Wait(ctx, store.Leases, 7) }
 
 	waiting, leave := context.WithCancel(ctx)
 	go wait(waiting)

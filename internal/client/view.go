@@ -41,7 +41,7 @@ func (c *Cluster) Pull(ctx context.Context, records store.Store) error {
 			c.setBack = why.Err
 		}
 	}
-	for _, feed := range []store.Feed{store.Everything, store.Signs} {
+	for _, feed := range []store.Feed{store.Everything, store.Leases} {
 		changes, err := records.Changes(ctx, feed, c.seen[feed])
 		if err != nil {
 			return err
@@ -63,7 +63,7 @@ func (c *Cluster) take(feed store.Feed, changes *store.Changes) {
 	}
 	if changes.Reset {
 		maps.DeleteFunc(c.records, func(key store.Key, _ store.Record) bool {
-			return isSign(key) == feed.Signs
+			return isSign(key) == feed.Leases
 		})
 	}
 	for _, r := range changes.Records {
@@ -75,7 +75,7 @@ func (c *Cluster) take(feed store.Feed, changes *store.Changes) {
 		delete(c.records, key)
 	}
 	c.seen[feed] = changes.Next
-	if !feed.Signs {
+	if !feed.Leases {
 		c.astray(changes)
 	}
 }

@@ -48,7 +48,7 @@ func outOf(r *sim.Result, vm hypervisor.VMID) (time.Duration, bool) {
 	return 0, false
 }
 
-// The numbers are worked out by hand: an agent gives a sign every 5 s, so a host that dies is silent
+// The numbers are worked out by hand: an agent sends a heartbeat every 5 s, so a host that dies is silent
 // for up to 5 s already; it is fenced when it has been silent for so long, the device takes its time,
 // and a guest boots for 45 s. Looks are up to some seconds apart.
 func TestAnOutageIsFencingAndBoot(t *testing.T) {

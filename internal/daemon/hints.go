@@ -50,7 +50,7 @@ func (h *hints) forget() {
 func (f *follower) Changes(ctx context.Context, feed store.Feed, since store.Revision) (
 	store.Changes, error) {
 	c, err := f.Store.Changes(ctx, feed, since)
-	if err != nil || feed.Signs {
+	if err != nil || feed.Leases {
 		return c, err
 	}
 	f.hints.mu.Lock()

@@ -220,7 +220,7 @@ var permitted = map[string]toWrite{
 func everything(t *testing.T, s store.Store) string {
 	t.Helper()
 	var all []store.Record
-	for _, feed := range []store.Feed{store.Everything, store.Signs} {
+	for _, feed := range []store.Feed{store.Everything, store.Leases} {
 		c, err := s.Changes(t.Context(), feed, 0)
 		fine(t, err)
 		all = append(all, c.Records...)

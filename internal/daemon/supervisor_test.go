@@ -218,7 +218,7 @@ func (h *holding) hold() { h.on.Store(true) }
 // Changes answers when it may.
 func (h *holding) Changes(ctx context.Context, f store.Feed, since store.Revision) (store.Changes,
 	error) {
-	if h.on.Load() && !f.Signs {
+	if h.on.Load() && !f.Leases {
 		h.once.Do(func() { close(h.held) })
 		<-h.free
 	}

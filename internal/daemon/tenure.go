@@ -13,7 +13,7 @@ import (
 // whether the store was set back meanwhile.
 var errLapsed = errors.New("the store was not reached for a while: what was stored then may be gone")
 
-// lapse is how long an agent may have stored no sign of life before it begins anew, at least: no
+// lapse is how long an agent may have stored no heartbeat before it begins anew, at least: no
 // other controller leads by then, and no operator has set a store back and started another one.
 const lapse = 15 * time.Second
 
@@ -37,7 +37,7 @@ func newTenure(c *store.LeaseClaim, every time.Duration, uptime func() time.Dura
 	return &tenure{claim: c, uptime: uptime, most: max(lapse, 3*every)}
 }
 
-// lapsed reports whether there was no sign for too long, by either clock: one that was set back
+// lapsed reports whether there was no heartbeat for too long, by either clock: one that was set back
 // hides a gap from itself only.
 func (t *tenure) lapsed(now time.Time, up time.Duration) bool {
 	last := t.last.Load()

@@ -143,7 +143,7 @@ func TestEveryKeyIsReadAsItWasWritten(t *testing.T) {
 		name := string(rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(t, "name"))
 		host := hypervisor.HostName(rapid.SliceOfN(rapid.Byte(), 1, 12).Draw(t, "host"))
 		k := store.Key{Kind: rapid.SampledFrom(store.Kinds()).Draw(t, "kind"), Name: name}
-		got, err := p.parse(store.Feed{Signs: signs(k.Kind)}, p.record(k))
+		got, err := p.parse(store.Feed{Leases: signs(k.Kind)}, p.record(k))
 		if err != nil || got != k {
 			t.Errorf("%q: %v, %v", p.record(k), got, err)
 		}

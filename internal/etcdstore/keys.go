@@ -37,7 +37,7 @@ func (p keys) history() string { return string(p) + "/history" }
 // feed is what the keys of a feed begin with: records, or the markers of a host.
 func (p keys) feed(f store.Feed) string {
 	if f.Host == "" {
-		return p.records(f.Signs)
+		return p.records(f.Leases)
 	}
 	return string(p) + "/f/" + escape(string(f.Host)) + "/"
 }
@@ -45,7 +45,7 @@ func (p keys) feed(f store.Feed) string {
 // head is the key that is written with every change of a feed.
 func (p keys) head(f store.Feed) string {
 	switch {
-	case f.Signs:
+	case f.Leases:
 		return string(p) + "/h/signs"
 	case f.Host == "":
 		return string(p) + "/h/all"

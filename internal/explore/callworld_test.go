@@ -145,7 +145,7 @@ func (w *world) settle() {
 	}
 	for _, f := range w.store.Changed() {
 		for _, p := range w.procs {
-			p.told = p.told || !f.Signs && p.host == f.Host
+			p.told = p.told || !f.Leases && p.host == f.Host
 		}
 	}
 	if len(w.Touched()) > 0 {

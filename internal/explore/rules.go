@@ -20,7 +20,7 @@ var rules = Rules{
 		"store.Rebuild.Version", "store.Lease.Version",
 		// The store: who has read how much of the feeds is a process's.
 		"store.Memory.feeds", "store.Memory.all", "store.Memory.revision",
-		"store.Memory.signs",
+		"store.Memory.leases",
 		"store.Memory.changed", "store.Memory.told", "store.Memory.news",
 		"store.Memory.answers",
 		"store.Memory.watch", "store.Memory.recent",

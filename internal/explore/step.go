@@ -178,7 +178,7 @@ func (w *World) enabled(s Step) bool {
 	case Script:
 		return w.Script < len(w.Scene.Script)
 	case Lost:
-		return !alive && !w.record(s.A).NotReady // a hung agent gives no sign of life
+		return !alive && !w.record(s.A).NotReady // a hung agent sends no heartbeat
 	case Off:
 		return !p.Off
 	case Ask:

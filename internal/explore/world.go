@@ -346,7 +346,7 @@ func (w *World) settle(writer int) {
 		p := w.Scene.hostIndex(string(f.Host)) + 1
 		for ; p < len(w.lines); p++ {
 			proc := &w.Procs[p]
-			if !f.Signs && p != writer && proc.Brain != nil && w.hostOf(p) == f.Host {
+			if !f.Leases && p != writer && proc.Brain != nil && w.hostOf(p) == f.Host {
 				proc.Told = true
 			}
 		}
