@@ -216,7 +216,7 @@ var resizes = []struct {
 			s.pass(3 * time.Second)
 			s.changeVM(func(v *store.VM) { sized(100*gib, 1)(v); v.Stopped = false })
 		}, []string{"stop", "start"}, 4, 1, "memory needs 100GiB has 64GiB"},
-	{"who takes the wish back is no longer in trouble", func(s *stage) {
+	{"a VM whose wish is taken back is no longer in trouble", func(s *stage) {
 		s.changeVM(sized(100*gib, 1))
 		s.pass(time.Second)
 		s.changeVM(sized(4*gib, 1))

@@ -94,7 +94,7 @@ func TestPausing(t *testing.T) {
 			}
 			if len(r.want) > 0 && r.want[0] == "pause" &&
 				!slices.Contains(s.noted, "is paused: pause asked for by ann") {
-				t.Errorf("who asked is not told: %q", s.noted)
+				t.Errorf("the requester is not named: %q", s.noted)
 			}
 		})
 	}

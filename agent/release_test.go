@@ -28,7 +28,7 @@ func TestAStaleClaimIsConfirmedOnlyOfAVMThatIsThere(t *testing.T) {
 		{"it has arrived elsewhere", hypervisor.Shutoff, job, hypervisor.JobSucceeded, false, false},
 		{"the link broke after it had stopped", hypervisor.Paused, job, hypervisor.JobBroken, true,
 			false},
-		{"it has stopped, and who runs it is not known", hypervisor.Running, job, none, true, false},
+		{"it has stopped, and where it runs is not known", hypervisor.Running, job, none, true, false},
 		{"it is not there", hypervisor.Absent, "", none, false, false},
 		{"it comes from elsewhere", hypervisor.Receiving, "other", none, false, false},
 		{"it has crashed, and no such job was begun", hypervisor.Crashed, "", none, false, true},

@@ -93,7 +93,7 @@ func TestAsManyHostsTakeTurnsAsMaySend(t *testing.T) {
 		z := controller.Drain{Host: "z", Sends: 7}
 		if at, next := turns.Next(z, noon, later, noDrains); !at.Equal(later) ||
 			!next.Equal(later.Add(7)) {
-			t.Errorf("%s: who comes later begins at %v, want their own time", c.name, at)
+			t.Errorf("%s: later ones begin at %v, want their own time", c.name, at)
 		}
 	}
 }

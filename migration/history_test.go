@@ -159,7 +159,7 @@ func TestBackoff(t *testing.T) {
 		{"after three in a row four times as long", row(3), 80 * time.Second},
 		{"after six it has reached the cap", row(6), 320 * time.Second},
 		{"after sixty it still waits as long", row(60), 320 * time.Second},
-		{"who asks himself does not wait", user(row(3)), 0},
+		{"a user's request does not wait", user(row(3)), 0},
 		{"a success ends the row", succeeded(3), 40 * time.Second},
 		{"a success just before starts anew", succeeded(1), 0},
 	} {

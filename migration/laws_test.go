@@ -195,7 +195,7 @@ var defaultLaws = []law{
 			}
 			return !d.State.Deadline.Before(s.seen.Now)
 		}},
-	{"who only waits for its turn is never overdue, and every other has a deadline",
+	{"a migration that only waits for its turn is never overdue, and every other has a deadline",
 		func(s *situation, d *migration.Decision) bool {
 			if s.state.Phase == migration.Pending && s.seen.Queued {
 				return d.Rule != "overdue"

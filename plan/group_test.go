@@ -65,7 +65,7 @@ func TestAGroupOnADrainedHostIsPlannedAsOne(t *testing.T) {
 	}
 	left := d.Groups.Each(a.Left)
 	if diff := cmp.Diff([]hypervisor.VMID{"default/goes", "default/gpu"}, left); diff != "" {
-		t.Errorf("who stays (-want +got):\n%s", diff)
+		t.Errorf("VMs that stay (-want +got):\n%s", diff)
 	}
 	if d = plan.DrainFleet(f, []hypervisor.HostName{"n1"}, evacuation.Params{Compatible: true}); len(d.Groups) > 0 {
 		t.Errorf("KubeVirt moves %v together", d.Groups)

@@ -63,7 +63,7 @@ events:
 `)
 	want := sim.Down{VM: "default/v", SinceSeconds: 60, Seconds: 7140}
 	if len(r.Down) != 1 || r.Down[0] != want {
-		t.Errorf("down: %+v, want %+v alone: who was stopped does not count", r.Down, want)
+		t.Errorf("down: %+v, want %+v alone: a VM that was stopped does not count", r.Down, want)
 	}
 	if r.Outages != (sim.Outages{Count: 1, TotalSeconds: 7140, LongestSeconds: 7140}) ||
 		r.DowntimeCount != 0 {

@@ -95,12 +95,12 @@ func TestAPolicyIsToldWhatIsUnderWay(t *testing.T) {
 	sharing, failed := 0, 0
 	for _, o := range all {
 		if o.link != 10*hypervisor.Gbit || o.next.Sharing != 0 || o.next.Memory != memory {
-			t.Errorf("told %+v of who waits", o)
+			t.Errorf("told %+v of those that wait", o)
 		}
 		failed = max(failed, o.next.Failed)
 		for _, l := range o.others {
 			if l.Target != 25*hypervisor.Gbit || l.Sharing < 1 || l.Sharing > 2 {
-				t.Errorf("told %+v of who is under way", l)
+				t.Errorf("told %+v of those under way", l)
 			}
 			sharing, failed = max(sharing, l.Sharing), max(failed, l.Failed)
 		}

@@ -21,7 +21,7 @@ func TestWhatAFencedHostProves(t *testing.T) {
 			Fencing: &store.Fencing{By: "ipmi"}}, hypervisor.Evidence{}},
 		{"one that was is dead", fenced("ipmi", ""),
 			hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: "n1", By: "ipmi"}},
-		{"it is not known who did it", fenced("", ""),
+		{"it is not known what did it", fenced("", ""),
 			hypervisor.Evidence{Proof: hypervisor.HostFenced, Host: "n1", By: "fencing"}},
 		{"an operator's word is one", fenced("operator al", ""),
 			hypervisor.Evidence{Proof: hypervisor.OperatorWord, Host: "n1", By: "operator al"}},

@@ -20,7 +20,7 @@ func TestPlacedAsNoticesWhatPlacementSees(t *testing.T) {
 	}{
 		{"nothing", func(*store.VM) {}, true},
 		{"where it is", func(v *store.VM) { v.Host = "n2" }, true},
-		{"who moves it", func(v *store.VM) { v.ActiveMigration = "m" }, true},
+		{"its migration", func(v *store.VM) { v.ActiveMigration = "m" }, true},
 		{"its memory", func(v *store.VM) { v.VM.Memory++ }, false},
 		{"its CPUs", func(v *store.VM) { v.VM.CPUs++ }, false},
 		{"its hardware", func(v *store.VM) {

@@ -196,19 +196,19 @@ var lawsOfWords = []struct {
 			s.has(libvirt.Source, libvirt.Stranded)
 		return (s.state() == hypervisor.Absent) != (s.l.Run == libvirt.Gone && !moves)
 	}},
-	{"handed over is who libvirt says has moved", func(s situation) bool {
+	{"a VM is handed over when libvirt says that it has moved", func(s situation) bool {
 		moved := s.has(libvirt.Source, libvirt.Moved) && (s.rests() || s.l.Run == libvirt.Gone) ||
 			s.has(libvirt.Source, libvirt.Left) && s.rests()
 		return (s.state() == hypervisor.HandedOver) != (moved || s.said())
 	}},
-	{"received is who is complete, stands and is held", func(s situation) bool {
+	{"a VM is received when it is complete, stands and is held", func(s situation) bool {
 		want := s.receives() && s.j.Hold && s.stands() && s.complete()
 		return (s.state() == hypervisor.Received) != want
 	}},
-	{"receiving is who is not complete", func(s situation) bool {
+	{"a VM is being received while it is not complete", func(s situation) bool {
 		return (s.state() == hypervisor.Receiving) != (s.receives() && !s.complete())
 	}},
-	{"shut off or crashed is who rests, or left nothing", func(s situation) bool {
+	{"a VM is shut off or crashed when it rests, or left nothing", func(s situation) bool {
 		is := s.state()
 		ends := is == hypervisor.Shutoff || is == hypervisor.Crashed
 		left := s.l.Run == libvirt.Gone && (s.sends() || s.has(libvirt.Source, libvirt.Stranded))

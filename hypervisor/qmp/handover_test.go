@@ -169,7 +169,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestSilence: who asks waits no longer than it wants to.
+// TestSilence: a request waits no longer than its context.
 func TestSilence(t *testing.T) {
 	hold := make(chan struct{})
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))

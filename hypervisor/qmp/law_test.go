@@ -59,7 +59,7 @@ var laws = []struct {
 	{"a guest that runs is not said to have stopped", func(s situation) bool {
 		return s.due() == qmp.Announce && s.l.Run == qemu.Running && !s.j.Cold
 	}},
-	{"stopped for good is who completed, or went over to post-copy", func(s situation) bool {
+	{"a source has stopped for good when it completed, or went over to post-copy", func(s situation) bool {
 		good := s.l.Migration == qemu.Completed || postCopies(s.l) ||
 			s.j != nil && s.j.PostCopied && (s.l.Run == qemu.PostMigrate || s.parked()) &&
 				(s.l.Migration == qemu.Failed || s.l.Migration == qemu.Cancelled)
@@ -174,7 +174,7 @@ var lawsOfWords = []struct {
 		return s.has(qmp.Target, qmp.Listening) && s.d.Doing != hypervisor.Starting &&
 			s.state() != hypervisor.Receiving && s.state() != hypervisor.Received
 	}},
-	{"received is who may start", func(s situation) bool {
+	{"a VM is received when it may start", func(s situation) bool {
 		return s.state() == hypervisor.Received && !(s.j.Stopped && s.l.Complete())
 	}},
 	{"a running guest executes", func(s situation) bool {

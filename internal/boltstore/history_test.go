@@ -74,7 +74,7 @@ func TestARestoredCopyIsNotTheStoreThatWasSeen(t *testing.T) {
 	}
 	for range 2 {
 		if a, b := get(before), get(again); a != nil || b != nil {
-			t.Errorf("who has seen nothing newer is refused: %v, %v", a, b)
+			t.Errorf("a client that has seen nothing newer is refused: %v, %v", a, b)
 		}
 		conformance.WantKind(t, get(after), store.SetBack)
 		if _, err := s.Get(ctx, store.Key{Kind: store.HostKind, Name: "a"}); err != nil {

@@ -86,7 +86,7 @@ func TestServeAndOpen(t *testing.T) {
 			return err
 		}
 		if err := <-found; err != nil {
-			t.Errorf("who waited: %v", err)
+			t.Errorf("the client that waited: %v", err)
 		}
 		other, err := daemon.OpenStore(ctx, url(t, "unix:"+u.Socket()), daemon.TLS{})
 		if err != nil {

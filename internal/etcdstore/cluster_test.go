@@ -212,7 +212,7 @@ func TestACompactionUnderReaders(t *testing.T) {
 	}
 	got := changes(t, late, store.Feed{Host: "n1"}, seen)
 	if !got.Reset || len(got.Records) != 1 || got.Records[0].At() != vm.At() {
-		t.Errorf("who comes from before a compaction is told %+v", got)
+		t.Errorf("a reader from before a compaction is told %+v", got)
 	}
 	follows(t, late, store.Feed{Host: "n1"}, got.Next, vm)
 }

@@ -35,7 +35,7 @@ func paces() []bug {
 		all = append(all, bug{name: b.name, where: "evacuation", in: simtest.Turmoil(),
 			with: evacuate(b.pace), cheap: b.pace.compare != nil})
 	}
-	return append(all, bug{name: "a limit that forgets the one who asks", where: "evacuation",
+	return append(all, bug{name: "a limit that forgets the VM that asks", where: "evacuation",
 		in: simtest.Calm(), with: evacuate(pace{open: atMostTwo}),
 		right: evacuate(pace{open: lessThanTwo}),
 		holds: simtest.Always("no more than two leave a host at once", twoAtOnce)})

@@ -116,7 +116,7 @@ func TestHostAndCapacity(t *testing.T) {
 			s.vm.Disk = 70 * gib
 			s.facts.Disk = placement.DeviceInventory{Total: int64(60 * gib)}
 		}, "disk needs 70GiB has 60GiB\ndisk-exists needs 70GiB has 60GiB in all"},
-		{"local disks do not move live to who cannot receive them", func(s *scene) {
+		{"local disks do not move live to a host that cannot receive them", func(s *scene) {
 			s.vm.Disk, s.facts.Abilities = gib, hypervisor.CanPostCopy
 		}, "local-disks needs copy-storage has shared disks only"},
 		{"a rebuild copies none", func(s *scene) {

@@ -83,7 +83,7 @@ func TestPreferences(t *testing.T) {
 			func(h *placement.Host, _ *placement.Facts) { h.Incoming = 1 }, "a"},
 		{"a host with special devices is kept free", "special", placement.Constraints{},
 			func(h *placement.Host, _ *placement.Facts) { h.Facts.Devices = gpus(1) }, "a"},
-		{"who asks for one goes there", "special", gpuVM,
+		{"a VM that asks for one goes there", "special", gpuVM,
 			func(h *placement.Host, _ *placement.Facts) { h.Facts.Devices = gpus(1) }, "b"},
 		{"friends attract", "soft-affinity", soft(placement.SoftAffinity, ""),
 			func(h *placement.Host, _ *placement.Facts) { h.Groups = map[string]int{"g": 1} }, "b"},

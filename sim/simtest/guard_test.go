@@ -216,6 +216,6 @@ func TestACallThatIsAbandonedEndsItsGoroutine(t *testing.T) {
 		t.Error("it went on")
 	}
 	if policyCheck.Interrupted() != nil {
-		t.Error("who was abandoned is said to have quit")
+		t.Error("a call that was abandoned is said to have quit")
 	}
 }
