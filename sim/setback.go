@@ -204,7 +204,7 @@ func (w *World) accounts() (in reconcile.Input, why string) {
 			if err != nil {
 				why = string(name) + ": " + err.Error()
 			}
-			h.Account = &store.Account{At: w.now, VMs: vms}
+			h.Account = &store.HostInventory{At: w.now, VMs: vms}
 		}
 		in.Hosts = append(in.Hosts, &h)
 	}

@@ -73,7 +73,7 @@ func TestEveryKindOfRecordIsReadAsItWasWritten(t *testing.T) {
 
 // full is a host whose agent says that it has so many VMs, as large as VMs are.
 func full(vms int) *store.Host {
-	h := &store.Host{Host: hypervisor.Host{Name: "n1"}, Account: &store.Account{Why: "it is older"}}
+	h := &store.Host{Host: hypervisor.Host{Name: "n1"}, Account: &store.HostInventory{Why: "it is older"}}
 	chance := rand.New(rand.NewPCG(1, 1))
 	for i := range vms {
 		id := hypervisor.VMID(fmt.Sprintf("customer-%d/web-%d", i%50, i))

@@ -369,7 +369,7 @@ type Host struct {
 	// Account is what the host's agent says that it has, while it does not believe the store; it
 	// is for operators (godwit store reconcile). Written by that agent, and taken back by
 	// the operator who has reconciled the store.
-	Account *Account `json:",omitempty"`
+	Account *HostInventory `json:",omitempty"`
 	// Adopt is an operator's confirmation that the name belongs to another identity from now on;
 	// written by them, and taken back by the agent that takes the name.
 	Adopt *Adoption `json:",omitempty"`

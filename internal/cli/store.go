@@ -197,7 +197,7 @@ func said(in reconcile.Input, host hypervisor.HostName) []string {
 }
 
 // there lists the VMs that a host reports.
-func there(a *store.Account) string {
+func there(a *store.HostInventory) string {
 	const most = 8
 	var list []string
 	for _, h := range a.VMs {

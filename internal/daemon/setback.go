@@ -118,7 +118,7 @@ func (a *Agent) account(ctx context.Context, why error, now time.Time) error {
 		return err
 	}
 	next := *h
-	next.Account = &store.Account{At: now.UTC().Round(0), Seen: gate.Mark(), Why: why.Error(), VMs: vms}
+	next.Account = &store.HostInventory{At: now.UTC().Round(0), Seen: gate.Mark(), Why: why.Error(), VMs: vms}
 	if h.Account != nil && same(h.Account, next.Account) {
 		return nil
 	}
@@ -150,7 +150,7 @@ func tooMany(h *store.Host, why error) error {
 }
 
 // same reports whether two accounts say the same, but for when.
-func same(old, now *store.Account) bool {
+func same(old, now *store.HostInventory) bool {
 	at := *now
 	at.At = old.At
 	a, errA := json.Marshal(old)

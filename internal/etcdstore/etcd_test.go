@@ -116,7 +116,7 @@ func TestEtcdTakesWhatFits(t *testing.T) {
 	}
 	of := func(n int) *store.Host {
 		return &store.Host{Host: hypervisor.Host{Name: "n1"},
-			Account: &store.Account{VMs: slices.Clip(holdings[:n])}}
+			Account: &store.HostInventory{VMs: slices.Clip(holdings[:n])}}
 	}
 	const step = 500
 	n := sort.Search(len(holdings)/step, func(i int) bool { return store.Fits(of((i+1)*step)) != nil })
@@ -131,7 +131,7 @@ func TestEtcdTakesWhatFits(t *testing.T) {
 	}
 	t.Logf("%d VMs fit", len(h.Account.VMs))
 	twice := *stored
-	twice.Account = &store.Account{}
+	twice.Account = &store.HostInventory{}
 	for range 3 {
 		for _, v := range h.Account.VMs {
 			v.VM = hypervisor.VMID(fmt.Sprintf("vm-%016x%016x", chance.Uint64(), chance.Uint64()))

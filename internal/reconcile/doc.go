@@ -1,5 +1,5 @@
 // Package reconcile finds out where VMs are when the store was set back: from what it says, and
-// from what the agents of the hosts say that they have ([store.Account]).
+// from what the agents of the hosts say that they have ([store.HostInventory]).
 //
 //	every host has told (or is off, by an operator's word) ──► a verdict for each VM
 //	a VM that executes on one host            is there, whatever the records say

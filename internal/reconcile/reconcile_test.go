@@ -76,8 +76,8 @@ func TestWhatMigrationsHaveLeftIsRemoved(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.n1.VM, c.n2.VM = "v", "v"
 			r := reconcile.Plan(reconcile.Input{Migrations: c.stored, Hosts: []*store.Host{
-				{Host: hypervisor.Host{Name: "n1"}, Account: &store.Account{VMs: []store.Holding{c.n1}}},
-				{Host: hypervisor.Host{Name: "n2"}, Account: &store.Account{VMs: []store.Holding{c.n2}}}}})
+				{Host: hypervisor.Host{Name: "n1"}, Account: &store.HostInventory{VMs: []store.Holding{c.n1}}},
+				{Host: hypervisor.Host{Name: "n2"}, Account: &store.HostInventory{VMs: []store.Holding{c.n2}}}}})
 			if c.ended == migration.Unset && len(r.Ended) > 0 || c.ended != migration.Unset && len(r.Ended) != 1 {
 				t.Fatalf("%d migrations have ended", len(r.Ended))
 			}
@@ -107,8 +107,8 @@ func TestAPausedVMThatIsToBeOffHasNotEnded(t *testing.T) {
 		has := vm("n2", 2)
 		has.Stopped = true
 		r := reconcile.Plan(reconcile.Input{VMs: []*store.VM{vm("n1", 1)}, Hosts: []*store.Host{
-			{Host: hypervisor.Host{Name: "n1"}, Account: &store.Account{}},
-			{Host: hypervisor.Host{Name: "n2"}, Account: &store.Account{VMs: []store.Holding{in(has, state)}}}}})
+			{Host: hypervisor.Host{Name: "n1"}, Account: &store.HostInventory{}},
+			{Host: hypervisor.Host{Name: "n2"}, Account: &store.HostInventory{VMs: []store.Holding{in(has, state)}}}}})
 		if next := reconcile.Next(&r.Findings[0]); next == nil || next.Host != "n2" || next.Ended != ended {
 			t.Errorf("%s: its record becomes %+v", state, next)
 		}
@@ -122,8 +122,8 @@ func TestTheNameOfADeletedMigrationIsNotGivenAgain(t *testing.T) {
 	has := runs(vm("n2", 2))
 	has.VM, has.Job = "v", "v#3"
 	r := reconcile.Plan(reconcile.Input{VMs: []*store.VM{vm("n1", 1)}, Migrations: []*store.Migration{moving},
-		Hosts: []*store.Host{{Host: hypervisor.Host{Name: "n1"}, Account: &store.Account{}},
-			{Host: hypervisor.Host{Name: "n2"}, Account: &store.Account{VMs: []store.Holding{has}}}}})
+		Hosts: []*store.Host{{Host: hypervisor.Host{Name: "n1"}, Account: &store.HostInventory{}},
+			{Host: hypervisor.Host{Name: "n2"}, Account: &store.HostInventory{VMs: []store.Holding{has}}}}})
 	if len(r.Obsolete) != 1 || len(r.Findings) != 1 {
 		t.Fatalf("%d records are deleted, of %d VMs there is something to say", len(r.Obsolete), len(r.Findings))
 	}
@@ -138,8 +138,8 @@ func TestAReconciledRecordIsOfTheLatestLife(t *testing.T) {
 	knows := []store.Holding{left(anew(vm("n1", 3), 9), "n2", "m"), rests(anew(vm("n2", 4), 9))}
 	r := reconcile.Plan(reconcile.Input{Epoch: 3, VMs: []*store.VM{anew(vm("n1", 7), 2)},
 		Hosts: []*store.Host{
-			{Host: hypervisor.Host{Name: "n1"}, Account: &store.Account{VMs: knows[:1]}},
-			{Host: hypervisor.Host{Name: "n2"}, Account: &store.Account{VMs: knows[1:]}}}})
+			{Host: hypervisor.Host{Name: "n1"}, Account: &store.HostInventory{VMs: knows[:1]}},
+			{Host: hypervisor.Host{Name: "n2"}, Account: &store.HostInventory{VMs: knows[1:]}}}})
 	if len(r.Findings) != 1 || r.Findings[0].Is != "n2" {
 		t.Fatalf("the verdicts are %+v", r.Findings)
 	}
@@ -223,7 +223,7 @@ func TestWhereAVMIs(t *testing.T) {
 			for host, vms := range c.says {
 				h := &store.Host{Host: hypervisor.Host{Name: hypervisor.HostName(host)}}
 				if vms != nil {
-					h.Account = &store.Account{VMs: vms}
+					h.Account = &store.HostInventory{VMs: vms}
 				}
 				what.Hosts = append(what.Hosts, h)
 			}
@@ -270,13 +270,13 @@ func TestNothingIsWrittenWhileAHostOrAnOperatorHasToSpeak(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	host := func(name string, a *store.Account) {
+	host := func(name string, a *store.HostInventory) {
 		put(&store.Host{Host: hypervisor.Host{Name: hypervisor.HostName(name)}, Account: a})
 	}
 	put(vm("n1", 1))
 	put(&store.Migration{Spec: migration.Spec{ID: "old", VM: "v"}})
-	host("n1", &store.Account{VMs: []store.Holding{runs(vm("n1", 4))}})
-	host("n2", &store.Account{VMs: []store.Holding{runs(vm("n2", 5))}})
+	host("n1", &store.HostInventory{VMs: []store.Holding{runs(vm("n1", 4))}})
+	host("n2", &store.HostInventory{VMs: []store.Holding{runs(vm("n2", 5))}})
 	host("n3", nil)
 	if err := reconcile.Doubt(ctx, s, "operator alice", "it is wrong", time.Now()); err != nil {
 		t.Fatal(err)

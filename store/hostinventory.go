@@ -7,8 +7,8 @@ import (
 	"github.com/godwit-vm/godwit/migration"
 )
 
-// Account is what a host's agent says that it has, while it does not believe the store.
-type Account struct {
+// A HostInventory is what a host has by its agent's report, while the agent does not believe the store.
+type HostInventory struct {
 	At   time.Time // when it was written
 	Seen Mark      // the newest moment of the store that the agent has seen
 	Why  string    // it does not believe the store, in words
