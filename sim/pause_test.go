@@ -77,7 +77,7 @@ events:
 			t.Fatalf("of a budget of %v: %+v%s", budget, o, text)
 		}
 	})
-	if paused < 10 {
+	if paused < 10 && !testing.Short() {
 		t.Errorf("only %d guests were paused", paused)
 	}
 }
