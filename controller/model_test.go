@@ -312,6 +312,9 @@ func TestNothingRunsTwiceWhateverHappens(t *testing.T) {
 // TestTheModelReachesWhatItIsAbout keeps the model from proving nothing.
 func TestTheModelReachesWhatItIsAbout(t *testing.T) {
 	testutil.Unraced(t)
+	if testing.Short() {
+		t.Skip("with -short the model takes too few steps")
+	}
 	said := map[string]bool{}
 	want := []string{"is lost", "is fenced", "is rebuilt", "is heard again", "is back",
 		"fences no host", "counts as fenced", "withdrawn", "was not fenced", "fits nowhere",

@@ -48,7 +48,7 @@ func TestEveryDecisionIsMadeAgain(t *testing.T) {
 		simulate(t, text)
 	})
 	t.Logf("%d controllers, %d looks, %d writings", terms, looks, writes)
-	if writes < 20 {
+	if writes < 20 && !testing.Short() {
 		t.Error("hardly anything was decided: the worlds are too small")
 	}
 }
