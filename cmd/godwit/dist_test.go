@@ -41,10 +41,42 @@ func source(t *testing.T, dir string) {
 	}
 }
 
+// sharedDist is the folder of what was built for one system and one architecture; empty: nothing was yet.
+var sharedDist string
+
+// one is what the environment of dist.sh says for linux and amd64 alone.
+var one = []string{"ARCHES=amd64", "SYSTEMS=linux"}
+
+// distOnce builds for linux and amd64, once for all tests.
+func distOnce(t *testing.T) string {
+	t.Helper()
+	if sharedDist != "" {
+		return sharedDist
+	}
+	dir, err := os.MkdirTemp("", "godwit-dist-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // apt reads packages as a user of its own
+		t.Fatal(err)
+	}
+	distInto(t, dir, one...)
+	sharedDist = dir
+	return sharedDist
+}
+
 // dist builds from a copy of the source, and returns the folder of what was built.
 func dist(t *testing.T, env ...string) string {
 	t.Helper()
-	dir, out := t.TempDir(), filepath.Join(t.TempDir(), "dist")
+	out := filepath.Join(t.TempDir(), "dist")
+	distInto(t, out, env...)
+	return out
+}
+
+// distInto builds from a copy of the source into a folder.
+func distInto(t *testing.T, out string, env ...string) {
+	t.Helper()
+	dir := t.TempDir()
 	source(t, dir)
 	ctx, cancel := context.WithTimeout(t.Context(), testutil.Limit(limit))
 	defer cancel()
@@ -54,7 +86,6 @@ func dist(t *testing.T, env ...string) string {
 	if said, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v:\n%s", err, said)
 	}
-	return out
 }
 
 // sums reads SHA256SUMS, and checks it.
@@ -90,33 +121,45 @@ func has(t *testing.T, programs ...string) {
 }
 
 // TestTheSameSourceGivesTheSameBytes builds in two folders, with two caches, at two moments, and
-// with other settings of the user.
+// with other settings of the user. It builds for linux and amd64; with GODWIT_LONG=all for all systems and
+// architectures, which compiles the libraries of Kubernetes four times.
 func TestTheSameSourceGivesTheSameBytes(t *testing.T) {
 	testutil.Long(t)
 	has(t, "git", "gcc", "install", "sha256sum")
-	arches := []string{"amd64"}
-	if _, err := exec.LookPath("aarch64-linux-gnu-gcc"); err == nil {
-		arches = append(arches, "arm64")
-	} else {
-		t.Log("no aarch64-linux-gnu-gcc: arm64 is not built")
+	arches, systems, first := []string{"amd64"}, 1, distOnce
+	set := one
+	if os.Getenv(testutil.LongKey) == "all" {
+		arches, systems = builtHere(t), 2
+		set = []string{"ARCHES=" + strings.Join(arches, " ")}
+		first = func(t *testing.T) string { return dist(t, set...) }
 	}
-	set := "ARCHES=" + strings.Join(arches, " ")
-	first := sums(t, dist(t, set))
-	second := dist(t, set, "GOCACHE="+t.TempDir(), "TZ=Asia/Tokyo", "GOFLAGS=-v", "CGO_CFLAGS=-O0")
+	expected := sums(t, first(t))
+	second := dist(t, append(set, "GOCACHE="+t.TempDir(), "TZ=Asia/Tokyo", "GOFLAGS=-v", "CGO_CFLAGS=-O0")...)
 	again := sums(t, second)
-	for name, sum := range first {
+	for name, sum := range expected {
 		if again[name] != sum {
 			t.Errorf("%s differs", name)
 		}
 	}
-	// An arch has a binary, a package, a bill of materials, an image and two archives; all have a Dockerfile and a manifest.
-	if want := 2 + 6*len(arches); len(first) != want || len(again) != want {
-		t.Errorf("%d and %d files, want %d", len(first), len(again), want)
+	// An arch has a binary, a package, a bill of materials, an image, and an archive for each system; all have a
+	// Dockerfile and a manifest.
+	if want := 2 + (4+systems)*len(arches); len(expected) != want || len(again) != want {
+		t.Errorf("%d and %d files, want %d", len(expected), len(again), want)
 	}
 	for _, arch := range arches {
 		checkBinary(t, filepath.Join(second, "godwit-linux-"+arch))
 		checkBill(t, second, arch)
 	}
+}
+
+// builtHere are the architectures for which this machine has a C compiler.
+func builtHere(t *testing.T) []string {
+	t.Helper()
+	if _, err := exec.LookPath("aarch64-linux-gnu-gcc"); err != nil {
+		t.Log("no aarch64-linux-gnu-gcc: arm64 is not built")
+		return []string{"amd64"}
+	}
+	return []string{"amd64", "arm64"}
 }
 
 // checkBinary has file(1) judge a binary.
@@ -169,7 +212,7 @@ func built(t *testing.T) (deb, rom string) {
 	}
 	dir := os.Getenv("GODWIT_DIST") // a folder with what was built already
 	if dir == "" {
-		dir = dist(t, "ARCHES=amd64")
+		dir = distOnce(t)
 	}
 	packages, err := filepath.Glob(filepath.Join(dir, "*_amd64.deb"))
 	if err != nil || len(packages) != 1 {
@@ -208,8 +251,7 @@ func apart(t *testing.T, script string, args ...string) {
 func TestAHostIsDrainedWithThePackage(t *testing.T) {
 	deb, rom := built(t)
 	accelerator := "tcg"
-	if f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0); err == nil {
-		f.Close()
+	if testutil.HasKVM() {
 		accelerator = "kvm"
 	}
 	apart(t, "testdata/dist/install.sh", deb, rom, accelerator)

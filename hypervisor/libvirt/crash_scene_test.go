@@ -55,7 +55,7 @@ func newScene(t *testing.T, strict bool) *scene {
 		t.Skip(why)
 	}
 	accel := domxml.KVM
-	if _, err := os.Stat("/dev/kvm"); err != nil {
+	if !testutil.HasKVM() {
 		accel = domxml.QEMU
 	}
 	s := &scene{Lab: libvirttest.Shared(t, libvirttest.Options{}), t: t, strict: strict,

@@ -5,7 +5,6 @@ package libvirt_test
 import (
 	"encoding/json"
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -51,7 +50,7 @@ func newTrial(t testing.TB, change func(*libvirt.Config)) *trial {
 
 // accelerator is the fastest one that works here.
 func accelerator() string {
-	if _, err := os.Stat("/dev/kvm"); err == nil {
+	if testutil.HasKVM() {
 		return domxml.KVM
 	}
 	return domxml.QEMU

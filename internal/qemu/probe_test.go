@@ -86,11 +86,8 @@ func TestTheInstalledQEMU(t *testing.T) {
 // TestKVMIsSaidToWorkOnlyIfItDoes: where the device cannot be opened there is no KVM.
 func TestKVMIsSaidToWorkOnlyIfItDoes(t *testing.T) {
 	f := ask(t, binary(t))
-	kvm, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
-	if err == nil {
-		kvm.Close()
-	} else if f.Accelerator != "tcg" {
-		t.Errorf("%s, but /dev/kvm cannot be opened: %v", f.Accelerator, err)
+	if !testutil.HasKVM() && f.Accelerator != "tcg" {
+		t.Errorf("%s, but /dev/kvm cannot be opened", f.Accelerator)
 	}
 	if (f.Accelerator == "kvm") != (f.NoKVM == "") || (f.CPU == "qemu64") != (f.NoKVM != "") {
 		t.Errorf("it has %s with the CPU %s, because %q", f.Accelerator, f.CPU, f.NoKVM)

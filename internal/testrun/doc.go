@@ -15,7 +15,7 @@
 //
 // The programs of tests are kept in the output folder, so that the next run links only those whose code has
 // changed. It prints the line of go test for each package, everything that a failed test has
-// said, the ten slowest packages and the ten that use the processors most, what ran for real, what was skipped and why, and
+// said, the ten slowest packages, the ten that use the processors most, the 20 slowest tests, what ran for real, what was skipped and why, and
 // the stages with their seconds. The tests of real processes run beside the other stages: they
 // mostly wait. The exit status is 1 if anything failed.
 package main

@@ -37,6 +37,7 @@ type suite struct {
 	skipped  map[string]int // by reason
 	took     map[string]time.Duration
 	cpu      map[string]time.Duration // of test programs and what they waited for
+	tests    map[string]time.Duration // by "package test", without subtests
 	building map[string]*sync.Mutex   // by folder
 	used     map[string]bool          // hypervisors, stores and browsers that were used
 	long     map[string][]string      // tests that do more in the long tier, by package
@@ -46,7 +47,7 @@ type suite struct {
 func newSuite(o options) *suite {
 	return &suite{options: o, w: os.Stdout, skipped: map[string]int{},
 		took: map[string]time.Duration{}, cpu: map[string]time.Duration{},
-		building: map[string]*sync.Mutex{}, used: map[string]bool{}, long: map[string][]string{}}
+		tests: map[string]time.Duration{}, building: map[string]*sync.Mutex{}, used: map[string]bool{}, long: map[string][]string{}}
 }
 
 // load finds the packages once.
@@ -218,6 +219,9 @@ func (s reading) end(key string, e event) {
 			fmt.Fprintf(s.w, "%s\t%s\t%.3fs\n", word, e.Package, e.Elapsed)
 		}
 		return
+	}
+	if !strings.Contains(e.Test, "/") {
+		s.tests[key] += time.Duration(e.Elapsed * float64(time.Second))
 	}
 	switch e.Action {
 	case "pass":

@@ -12,8 +12,11 @@ import (
 	"time"
 )
 
-// slowest is how many packages the summary names.
-const slowest = 10
+// slowest is how many packages the summary names, and slowestTests how many tests.
+const (
+	slowest      = 10
+	slowestTests = 20
+)
 
 // summary prints what ran, what was skipped and why, and how long it took.
 func (s *suite) summary(w io.Writer, stages []result, took time.Duration) {
@@ -24,6 +27,7 @@ func (s *suite) summary(w io.Writer, stages []result, took time.Duration) {
 		all += used
 	}
 	fmt.Fprintf(w, "  the tests of all packages used the processors for %.1f s\n", all.Seconds())
+	s.slowestTests(w)
 	fmt.Fprintf(w, "\nran for real: %s\n", orNone(sorted(s.used)))
 	fmt.Fprintf(w, "the machine: %s, %d cores, KVM %s, userfaultfd %s, user %s, RAPID_SEED=%s\n",
 		runtime.Version(), runtime.NumCPU(), present("/dev/kvm"), present("/dev/userfaultfd"),
@@ -46,11 +50,24 @@ func (s *suite) summary(w io.Writer, stages []result, took time.Duration) {
 // most lists the packages that come first by some measure.
 func (s *suite) most(w io.Writer, title string, by map[string]time.Duration) {
 	fmt.Fprintf(w, "\n%s\n", title)
-	names := sorted(by)
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(by[b], by[a]) })
-	for _, name := range names[:min(slowest, len(names))] {
+	for _, name := range first(slowest, by) {
 		fmt.Fprintf(w, "  %7.1f s %7.1f s  %s\n", s.took[name].Seconds(), s.cpu[name].Seconds(), name)
 	}
+}
+
+// slowestTests lists the tests that took longest, with their subtests.
+func (s *suite) slowestTests(w io.Writer) {
+	fmt.Fprintf(w, "\nthe %d slowest tests: seconds of both tiers, with pauses\n", slowestTests)
+	for _, name := range first(slowestTests, s.tests) {
+		fmt.Fprintf(w, "  %7.1f s  %s\n", s.tests[name].Seconds(), name)
+	}
+}
+
+// first returns the n names with the longest times, the longest first.
+func first(n int, by map[string]time.Duration) []string {
+	names := sorted(by)
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(by[b], by[a]) })
+	return names[:min(n, len(names))]
 }
 
 // table prints the stages, and how long they took together.

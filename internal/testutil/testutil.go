@@ -108,7 +108,7 @@ func drawn(name string, n uint32) bool {
 // KVM: the long tier runs it.
 func Emulated(t testing.TB) {
 	t.Helper()
-	if hasKVM() {
+	if HasKVM() {
 		Long(t)
 	}
 }
@@ -117,12 +117,13 @@ func Emulated(t testing.TB) {
 // is one of a sample of this commit: one in n. GODWIT_LONG=all runs all of them.
 func SampleEmulated(t testing.TB, n uint32) {
 	t.Helper()
-	if os.Getenv(LongKey) != "all" && hasKVM() && !drawn(t.Name(), n) {
+	if os.Getenv(LongKey) != "all" && HasKVM() && !drawn(t.Name(), n) {
 		t.Skipf("it is not in this commit's sample of one in %d of software emulation; with KVM it runs", n)
 	}
 }
 
-func hasKVM() bool {
+// HasKVM reports whether this process may use KVM.
+func HasKVM() bool {
 	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
 	if err == nil {
 		f.Close()
