@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -49,14 +50,23 @@ func (a *applied) forget(name string) {
 func (v *cache) changePlans(change func(*applied)) {
 	before := v.applied.first()
 	change(&v.applied)
-	for _, p := range []*store.Plan{before, v.applied.first()} {
-		if p == nil {
-			continue
-		}
-		for i := range p.Moves {
-			if g := v.vms[p.Moves[i].VM]; g != nil && g.rec != nil && g.binds() {
-				v.reserve(string(g.rec.VM.ID), g)
-			}
+	after := v.applied.first()
+	v.reserveMoves(after)
+	if before != nil && (after == nil || !slices.EqualFunc(before.Moves, after.Moves, sameVM)) {
+		v.reserveMoves(before)
+	}
+}
+
+func sameVM(a, b store.PlannedMove) bool { return a.VM == b.VM }
+
+// reserveMoves updates the reservations of the VMs of a plan that are to be with others; nil is no plan.
+func (v *cache) reserveMoves(p *store.Plan) {
+	if p == nil {
+		return
+	}
+	for i := range p.Moves {
+		if g := v.vms[p.Moves[i].VM]; g != nil && g.rec != nil && g.binds() {
+			v.reserve(string(g.rec.VM.ID), g)
 		}
 	}
 }

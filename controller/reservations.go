@@ -81,7 +81,7 @@ func newReservations(c reservationsConfig) *reservations {
 	if c.Inbound == migration.Unlimited {
 		c.Inbound = 0
 	}
-	b := &reservations{config: c, chooser: chooser(c.Placement),
+	b := &reservations{config: c, chooser: chooser(c.Placement), detailed: !placement.BasicSuffices(),
 		hosts: map[hypervisor.HostName]placement.Host{},
 		sizes: map[placement.Size]*placement.Size{}}
 	if len(c.ResourceQuotas) > 0 {
@@ -98,7 +98,7 @@ func (b *reservations) rebuild() {
 	if len(b.config.Quotas) > 0 {
 		b.ledger, _ = placement.NewLedger() // no claims, no error
 	}
-	if b.detailed = b.detailed || !placement.BasicSuffices(); !b.detailed {
+	if !b.detailed {
 		b.index.Use()
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.hosts)) {

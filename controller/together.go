@@ -270,9 +270,9 @@ func (c *Controller) tears(g *vmEntry, s *hostEntry) bool {
 	for _, o := range c.cache.company(g) {
 		switch {
 		case o == g:
-		case o.rec.Host != s.name() || drained(o, s) && o.heads() != s.name(): // or its record does not say so yet
+		case o.rec.Host != s.name() || movedByDrain(o, s) && o.heads() != s.name(): // or its record does not say so yet
 			gone = true
-			waits = waits || drained(o, s)
+			waits = waits || movedByDrain(o, s)
 		case leaving(o, s, begun):
 			gone, waits = true, true
 		case leaving(o, s, unbegun):
@@ -294,8 +294,8 @@ func begun(m *store.Migration) bool { return m.State.Phase.HandedOver() }
 
 func unbegun(m *store.Migration) bool { return !m.State.Phase.HandedOver() && !m.Cancel }
 
-// drained reports whether a drain of a host was the last that moved a VM.
-func drained(g *vmEntry, s *hostEntry) bool {
+// movedByDrain reports whether a drain of a host was the last that moved a VM.
+func movedByDrain(g *vmEntry, s *hostEntry) bool {
 	if len(g.migrations) == 0 {
 		return false
 	}
