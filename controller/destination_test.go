@@ -198,7 +198,7 @@ func TestDebtsAreListedUntilTheyArePaid(t *testing.T) {
 	c.want("a#u1", "a", "n2", placement.Yes)
 	c.run(time.Minute, c.final("a#u1"))
 	want := []placement.PolicyViolation{{VM: "a", Host: "n2", Action: placement.ForcedMigrate,
-		Reason: placement.Reason{Check: "closed", Need: "an open host", Have: "closed"}}}
+		Reason: placement.Reason{Check: "cordon", Need: "an uncordoned host", Have: "cordoned"}}}
 	if diff := cmp.Diff(want, c.boss.Debts()); diff != "" {
 		t.Fatalf("debts (-want +got):\n%s", diff)
 	}

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
@@ -12,21 +13,17 @@ import (
 // Nowhere says in one line what keeps a VM from every host; overrun is that its tenant's
 // quota does.
 func (b *reservations) Nowhere(r *placement.Request, d *placement.Decision, overrun bool) string {
-	text := ""
 	switch {
 	case overrun || d.Outcome == placement.BadRequest:
 		return reasonsText(d.Why)
 	case r.Host != "":
-		text = string(r.Host)
-		for _, reason := range b.Check(r, r.Host) {
-			text += " " + reason.String() + ";"
-		}
-		return text
+		return string(r.Host) + ": " + reasonsText(b.Check(r, r.Host))
 	}
+	var checks []string
 	for _, n := range b.Histogram(r) {
-		text += fmt.Sprintf("%s×%d ", n.Check, n.Hosts)
+		checks = append(checks, fmt.Sprintf("%s×%d", n.Check, n.Hosts))
 	}
-	return text
+	return strings.Join(checks, " ")
 }
 
 // failedReason sums up how often a VM's migrations have failed that are remembered, and how the last

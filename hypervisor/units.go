@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"strings"
 	"time"
 )
 
@@ -75,9 +76,11 @@ func (b Bytes) String() string {
 }
 
 // Apart writes two amounts that are compared, with as many digits as it takes to tell them apart:
-// "1.24GiB" and "1.21GiB", where one decimal of each would say the same. It rounds down, as String.
+// "1.24GiB" and "1.21GiB", where one decimal of each would say the same, and "24.01GiB" and "24.00GiB" for
+// "24.0GiB" and "24GiB". It rounds down, as String.
 func Apart(a, b Bytes) (string, string) {
-	if a == b || a.String() != b.String() {
+	rounded := func(n Bytes) string { return strings.Replace(n.String(), ".0", "", 1) }
+	if a == b || rounded(a) != rounded(b) {
 		return a.String(), b.String()
 	}
 	sign := ""

@@ -85,7 +85,7 @@ func TestWhatHasBecomeStaleIsSkippedOrPlannedAnew(t *testing.T) {
 	w.At(time.Second, sim.Stop{VM: "default/v1-3"})
 	w.At(time.Minute, sim.Apply{Plan: planned()})
 	moves := settled(t, w).Moves
-	for i, want := range []string{"the VM does not exist", "conflict: closed", "the VM is stopped"} {
+	for i, want := range []string{"the VM does not exist", "conflict: cordon", "the VM is stopped"} {
 		if len(moves[i].Because) < len(want) || moves[i].Because[:len(want)] != want {
 			t.Errorf("move %d: %q, want %q", i, moves[i].Because, want)
 		}

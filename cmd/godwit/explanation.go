@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/config"
@@ -85,7 +86,30 @@ func explained(q *inventory.Inquiry, e placement.Explanation) *explanation {
 		x.Nearest = append(x.Nearest, miss{m.Host, m.Memory, m.CPUs, m.Disk, list(m.Unless),
 			m.Moved, m.String()})
 	}
+	if d.Outcome == placement.Conflict {
+		x.Notes = append(x.Notes, ofForce(x.Reasons))
+	}
 	return x
+}
+
+// ofForce says which of the reasons against the host that was asked for --force overrides, and which not.
+func ofForce(why []placement.Reason) string {
+	var soft, hard []string
+	for _, r := range why {
+		is := func(f placement.Filter) bool { return f.Name == r.Check && f.Class != placement.Physics }
+		if slices.ContainsFunc(placement.AllFilters(), is) {
+			soft = append(soft, r.Check)
+		} else {
+			hard = append(hard, r.Check)
+		}
+	}
+	switch {
+	case len(hard) == 0:
+		return "--force overrides " + strings.Join(soft, ", ")
+	case len(soft) == 0:
+		return "--force does not override " + strings.Join(hard, ", ")
+	}
+	return fmt.Sprintf("--force overrides %s, but not %s", strings.Join(soft, ", "), strings.Join(hard, ", "))
 }
 
 // predict plays the accepted migration alone.

@@ -156,7 +156,7 @@ func ofHost(h *store.Host) Line {
 	if u := h.Drain.OnUnmovable; u != evacuation.ByStrategy {
 		l.What += fmt.Sprintf(", %s what cannot be migrated", u)
 	}
-	l.What += flags(flag{"closed", h.Cordoned}, flag{"lost", h.NotReady},
+	l.What += flags(flag{"cordoned", h.Cordoned}, flag{"lost", h.NotReady},
 		flag{"fencing", h.Fencing != nil && !h.Fenced}, flag{"fenced", h.Fenced})
 	if h.ConfirmedDownBy != "" {
 		l.Reasons = append(l.Reasons, hypervisor.Reason{Check: "alive",

@@ -57,7 +57,7 @@ func (c *Class) UnmarshalText(text []byte) error {
 // order of the reasons; it does not change which hosts are accepted.
 var filters = []Filter{
 	{"down", Physics, hostDown, explainDown, nil, false},
-	{"closed", Policy, hostClosed, explainClosed, nil, false},
+	{"cordon", Policy, hostCordoned, explainCordoned, nil, false},
 	{"source", Physics, isSource, explainSource, noSource, false},
 	{"avoided", Policy, isAvoided, explainAvoided, noneAvoided, false},
 	{"inbound", Policy, inboundFull, explainInbound, noLimit, false},
@@ -123,11 +123,11 @@ func FitsAll(all []Filter, vm *VM, host *Host, o Options) bool {
 // (nodeConditionToTaintKeyStatusMap: NotReady repels), stricter.
 func hostDown(_ *VM, host *Host, _ Options) bool { return host.Down }
 
-// hostClosed: the host was closed to newcomers. Kubernetes lets in a pod that
+// hostCordoned: the host is cordoned, draining or in maintenance. Kubernetes lets in a pod that
 // tolerates the mark; here nothing enters a host that is being emptied.
 // Source: Kubernetes v1.34.1 pkg/scheduler/framework/plugins/nodeunschedulable/
 // node_unschedulable.go:133 (Filter), stricter.
-func hostClosed(_ *VM, host *Host, _ Options) bool { return host.Cordoned }
+func hostCordoned(_ *VM, host *Host, _ Options) bool { return host.Cordoned }
 
 // isSource: the VM is on this host already.
 // Source: KubeVirt v1.9.0 watch/migration/migration.go:938 (createTargetPod): a

@@ -65,7 +65,7 @@ func TestCheckHostAndCapacity(t *testing.T) {
 		{"a host that is down takes no VM", func(w *world) { w.host.Down = true },
 			reasons("down", "a live host", "down")},
 		{"a closed host takes no VM", func(w *world) { w.host.Cordoned = true },
-			reasons("closed", "an open host", "closed")},
+			reasons("cordon", "an uncordoned host", "cordoned")},
 		{"the source is no target", func(w *world) { w.o.Source = "n2" },
 			reasons("source", "another host", "the source n2")},
 		{"another source does not matter", func(w *world) { w.o.Source = "n1" }, nil},

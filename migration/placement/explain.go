@@ -13,7 +13,9 @@ import (
 
 func explainDown(*VM, *Host, Options) (need, have string) { return "a live host", "down" }
 
-func explainClosed(*VM, *Host, Options) (need, have string) { return "an open host", "closed" }
+func explainCordoned(*VM, *Host, Options) (need, have string) {
+	return "an uncordoned host", "cordoned"
+}
 
 func explainSource(_ *VM, host *Host, _ Options) (need, have string) {
 	return "another host", "the source " + string(host.Name)

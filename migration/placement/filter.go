@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -88,11 +89,13 @@ func HardFilters() []Filter {
 }
 
 // SelectFilters returns the conditions with the given names, in the order of [AllFilters],
-// and the hard ones, which cannot be switched off. An unknown name is an
+// and the hard ones, which cannot be switched off. The name closed is read as cordon. An unknown name is an
 // error that lists the known ones.
 func SelectFilters(names []string) ([]Filter, error) {
-	known := FilterNames()
-	for _, name := range names {
+	known, names := FilterNames(), slices.Clone(names)
+	for i, name := range names {
+		names[i] = cmp.Or(formerNames[name], name)
+		name = names[i]
 		if !slices.Contains(known, name) {
 			return nil, fmt.Errorf("no filter is called %q: choose among %s", name,
 				strings.Join(known, ", "))
@@ -102,6 +105,9 @@ func SelectFilters(names []string) ([]Filter, error) {
 		return f.Class != Physics && !slices.Contains(names, f.Name)
 	}), nil
 }
+
+// formerNames are the names that filters had, and have now. The former are read.
+var formerNames = map[string]string{"closed": "cordon"}
 
 // ForcedMemory is the condition on memory of a forced move that the filters
 // refuse: after it some memory must be left, reserved or not. It does not ask

@@ -92,7 +92,7 @@ func TestHostAndCapacity(t *testing.T) {
 		{"a host in maintenance", func(s *scene) { s.facts.Maintenance = true },
 			"maintenance needs a host that is in service has in maintenance"},
 		{"the overhead counts", func(s *scene) { s.vm.Overhead = 1 },
-			"memory needs 24.0GiB has 24GiB"},
+			"memory needs 25769803777B has 25769803776B"},
 		{"what the balloon keeps does not", func(s *scene) {
 			s.vm.Overhead, s.vm.Balloon = gib, gib
 		}, ""},
@@ -111,7 +111,7 @@ func TestHostAndCapacity(t *testing.T) {
 			s.vm.Disk, s.load.Disk = 10*gib+1, 90*gib
 			s.facts.Disk = placement.DeviceInventory{Total: int64(60 * gib), Reserved: int64(10 * gib),
 				Ratio: 2}
-		}, "disk needs 10.0GiB has 10GiB"},
+		}, "disk needs 10737418241B has 10737418240B"},
 		{"a disk larger than the host's", func(s *scene) {
 			s.vm.Disk = 70 * gib
 			s.facts.Disk = placement.DeviceInventory{Total: int64(60 * gib)}

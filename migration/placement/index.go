@@ -194,6 +194,6 @@ func (x *Index) strict(o Options) Options {
 func (x *Index) settle(i int) {
 	x.changes++
 	host, o := &x.tree.hosts[i], Options{Inbound: x.inbound}
-	refuses := hostDown(nil, host, o) || hostClosed(nil, host, o) || inboundFull(nil, host, o)
+	refuses := hostDown(nil, host, o) || hostCordoned(nil, host, o) || inboundFull(nil, host, o)
 	x.tree.set(i, !refuses)
 }

@@ -39,7 +39,7 @@ func TestEveryReasonSaysWhatItNeedsAndWhatThereIs(t *testing.T) {
 	})
 }
 
-var causes = []string{"down", "closed", "source", "avoided", "inbound", "memory", "cpus",
+var causes = []string{"down", "cordon", "source", "avoided", "inbound", "memory", "cpus",
 	"selector", "taints", "affinity", "apart"}
 
 // repair takes away the cause of one check's refusal, and nothing else.
@@ -47,7 +47,7 @@ func repair(check string, vm *placement.VM, host *placement.Host, o *placement.O
 	switch check {
 	case "down":
 		host.Down = false
-	case "closed":
+	case "cordon":
 		host.Cordoned = false
 	case "source":
 		o.Source = ""
