@@ -50,9 +50,9 @@ func TestDyingWhileAVMGrows(t *testing.T) {
 	for i, part := range []func(shape) bool{
 		func(shape) bool { return true }, // perhaps before anything is done
 		func(h shape) bool { return h.disk == after },
-		func(h shape) bool { return h.dimms == 1 },
-		func(h shape) bool { return h.cpus == 2 },
-		func(h shape) bool { return h.cpus == 3 },
+		func(h shape) bool { return h.dimms >= 1 },
+		func(h shape) bool { return h.cpus >= 2 }, // on a busy machine the third may be there, too
+		func(h shape) bool { return h.cpus >= 3 },
 	} {
 		vm := backendtest.WithDisks(s.vm(vmid(fmt.Sprintf("crash/grower%d", i)), prey),
 			hypervisor.Disk{Name: "data", Format: "qcow2", Size: before})
@@ -67,8 +67,9 @@ func TestDyingWhileAVMGrows(t *testing.T) {
 		agent := s.hosts[source].Agent()
 		asked := make(chan error, 1)
 		go func() { asked <- s.hosts[source].Do(t.Context(), vm.ID, hypervisor.Resize{VM: bigger}) }()
+		ctx := testutil.Context(t, testutil.DefaultLimit)
 		for has := (shape{}); !part(has); {
-			has, err = p.shape(t.Context())
+			has, err = p.shape(ctx)
 			must(t, err)
 		}
 		agent.Kill()
