@@ -45,7 +45,11 @@ func underWayReason(m *store.Migration) placement.Reason {
 		return placement.Reason{Check: "outcome",
 			Need: "word of " + string(s.Source) + " and " + string(s.Target), Have: "none"}
 	}
-	return placement.Reason{Check: "migration", Need: "to end",
+	need := "to end"
+	if host, what := m.State.NextStep(); host != "" {
+		need = "the agent of " + string(host) + " " + what
+	}
+	return placement.Reason{Check: "migration", Need: need,
 		Have: string(m.Spec.ID) + " is " + m.State.Phase.String()}
 }
 

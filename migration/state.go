@@ -32,6 +32,20 @@ type State struct {
 	Because string `json:",omitempty"`
 }
 
+// NextStep returns the host whose agent has the next step of a migration that has a target and whose transfer has
+// not begun, and in words what it is to do. Otherwise it returns nothing.
+func (s *State) NextStep() (host hypervisor.HostName, what string) {
+	switch s.Phase {
+	case Scheduling:
+		return s.Target, "to get ready to receive it"
+	case PreparingTarget:
+		return s.Target, "to listen for it"
+	case TargetReady:
+		return s.Source, "to begin to send it"
+	}
+	return "", ""
+}
+
 // Conditions are what holds a migration up, and what was asked of it.
 type Conditions struct{ set, stale uint8 }
 

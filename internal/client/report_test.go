@@ -221,6 +221,26 @@ func TestAMigrationThatFindsNoPlace(t *testing.T) {
 	}
 }
 
+// TestAMigrationWhoseAgentTakesNoStep says which agent it waits for, when that takes longer than usual.
+func TestAMigrationWhoseAgentTakesNoStep(t *testing.T) {
+	for phase, want := range map[migration.Phase]string{
+		migration.Scheduling:      "waits for the agent of n2 to get ready to receive it, for 10s",
+		migration.Scheduled:       "",
+		migration.PreparingTarget: "waits for the agent of n2 to listen for it, for 10s",
+		migration.TargetReady:     "waits for the agent of n1 to begin to send it, for 10s",
+		migration.Running:         "",
+		migration.Succeeded:       "",
+	} {
+		for age, want := range map[time.Duration]string{9 * time.Second: "", 10 * time.Second: want} {
+			m := &store.Migration{Spec: migration.Spec{ID: "default/a#1", VM: "default/a"},
+				State: migration.State{Phase: phase, Entered: now.Add(-age), Source: "n1", Target: "n2"}}
+			if got := client.OfMove(m, now).Why; got != want {
+				t.Errorf("%v for %v: %q, want %q", phase, age, got, want)
+			}
+		}
+	}
+}
+
 func TestLeaving(t *testing.T) {
 	base := []store.Record{host("n1", nil),
 		vm("default/gpu", func(v *store.VM) { v.Migratable, v.NotMigratableReason = false, "a GPU" }),
@@ -298,7 +318,7 @@ func TestExplainWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"default/b is on n1: running\n", "default/b#1  Pending",
-		"  n2: closed: needs "} {
+		"  n2: cordon: needs "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it lacks %q:\n%s", want, out.String())
 		}

@@ -500,10 +500,13 @@ func OfMove(m *store.Migration, now time.Time) MoveReport {
 	if s.Why == "" && len(s.Reasons) == 0 && isPlaceless(m, now) {
 		s.Why = waitsForPlace(m.Spec.VM)
 	}
+	if host, what := st.NextStep(); s.Why == "" && host != "" && now.Sub(st.Entered) >= placedSoon {
+		s.Why = fmt.Sprintf("waits for the agent of %s %s, for %v", host, what, now.Sub(st.Entered).Round(time.Second))
+	}
 	return s
 }
 
-// placedSoon is within what time a migration usually has a target.
+// placedSoon is within what time a migration usually has a target, and an agent takes its step.
 const placedSoon = 10 * time.Second
 
 // isPlaceless reports whether a migration has no target for longer than it usually takes.
