@@ -57,37 +57,27 @@ func TestTheAnswerOfTheTargetIsLost(t *testing.T) {
 	}
 }
 
-// loseAnswer plays a round in which the answer is lost.
+// loseAnswer plays rounds until the answer is lost in one: on a busy machine the target may have finished, and
+// its answer come, before it hangs.
 func (s *scene) loseAnswer(t *testing.T, i int, lose func(*round)) {
-	r := s.newRound(noVictim, 100+i, backendtest.Moment{}, rand.New(rand.NewPCG(0, 0)))
+	const most = 10
+	for attempt := range most {
+		if s.losesAnswer(t, 100+i+10*attempt, lose) {
+			return
+		}
+		t.Log("the target's answer came before it hung: once more")
+	}
+	t.Skipf("the machine is too busy: in %d rounds the target's answer came before it hung", most)
+}
+
+// losesAnswer plays a round in which the answer is to be lost, and reports whether it was.
+func (s *scene) losesAnswer(t *testing.T, number int, lose func(*round)) (lost bool) {
+	r := s.newRound(noVictim, number, backendtest.Moment{}, rand.New(rand.NewPCG(0, 0)))
 	r.bold = false
 	asked := false
 	r.deed = func() {
-		stopped := await(t, r, time.Time{}, "source suspended migrated")
-		thaw := r.HangDaemon(libvirttest.HostB)
-		time.Sleep(700 * time.Millisecond) // the rest of the memory comes, and the question
-		r.CutLink()
-		thaw()
-		if s.strict {
-			await(t, r, stopped, "target suspended paused")
-		} else {
-			await(t, r, stopped, firstBeat)
-		}
-		lose(r)
-		const ended = "source stopped destroyed"
-		next := await(t, r, stopped, "source resumed migrated", "source resumed unpaused", ended)
-		at, _ := r.events.Heard(ended)
-		asked = at.Equal(next)
-		if asked {
-			t.Log("the backend asked the target, and ended the source before libvirt let it run")
-		} else {
-			// The backend pauses the source and asks, or it knows already that the target runs.
-			caught := await(t, r, next, "source suspended paused", ended)
-			t.Logf("libvirt let the source run for %v", caught.Sub(next))
-			at, _ = r.events.Heard(ended)
-			asked = at.Equal(caught)
-		}
-		r.MendLink()
+		defer r.MendLink()
+		asked, lost = s.loseIt(t, r, lose)
 	}
 	result, err := r.play()
 	if err != nil {
@@ -96,30 +86,68 @@ func (s *scene) loseAnswer(t *testing.T, i int, lose func(*round)) {
 	d, twice := r.twice.length()
 	t.Logf("%s; two ran: %t, for %v", result, twice, d)
 	want := map[bool]string{false: endMoved, true: endStayed}[s.strict]
-	if asked && !s.strict && result == endSucceeded {
+	if result == endSucceeded && (asked && !s.strict || !lost) {
 		want = endSucceeded // what is known was not in doubt
+	} else if !lost {
+		want = endMoved // the link was cut before that was known
 	}
-	if result != want || twice && s.strict { // otherwise two may run for some milliseconds
+	if result != want || twice && (s.strict || !lost) { // otherwise two may run for some milliseconds
 		t.Errorf("%s, two ran: %t\n%s", result, twice, strings.Join(r.pages, "\n"))
 	}
 	if err := s.clears(false); err != nil {
 		t.Error(err)
 	}
+	return lost
 }
 
-// await waits for one of some events of the round after another, and returns when it
-// was.
-func await(t *testing.T, r *round, after time.Time, words ...string) time.Time {
+// loseIt loses the target's answer. It reports whether the backend asked the target before libvirt let the source
+// run, and whether the answer was lost at all.
+func (s *scene) loseIt(t *testing.T, r *round, lose func(*round)) (asked, lost bool) {
+	stopped, _ := await(t, r, time.Time{}, "source suspended migrated")
+	thaw := r.HangDaemon(libvirttest.HostB)
+	time.Sleep(700 * time.Millisecond) // the rest of the memory comes, and the question
+	r.CutLink()
+	thaw()
+	runs := firstBeat
+	if s.strict {
+		runs = "target suspended paused"
+	}
+	if _, lost = await(t, r, stopped, runs); !lost {
+		return false, false
+	}
+	lose(r)
+	const ended = "source stopped destroyed"
+	next, lost := await(t, r, stopped, "source resumed migrated", "source resumed unpaused", ended)
+	if !lost {
+		return false, false
+	}
+	if at, _ := r.events.Heard(ended); at.Equal(next) {
+		t.Log("the backend asked the target, and ended the source before libvirt let it run")
+		return true, true
+	}
+	// The backend pauses the source and asks, or it knows already that the target runs.
+	caught, _ := await(t, r, next, "source suspended paused", ended)
+	t.Logf("libvirt let the source run for %v", caught.Sub(next))
+	at, _ := r.events.Heard(ended)
+	return at.Equal(caught), true
+}
+
+// await waits for one of some events of the round after another, and returns when it was. It returns false as soon
+// as the source has had the target's answer.
+func await(t *testing.T, r *round, after time.Time, words ...string) (at time.Time, ok bool) {
 	t.Helper()
 	deadline := time.Now().Add(testutil.Limit(testutil.DefaultLimit))
 	for time.Now().Before(deadline) {
 		for _, w := range words {
 			if at, _ := r.events.Heard(w); at.After(after) {
-				return at
+				return at, true
 			}
+		}
+		if at, _ := r.events.Heard("source stopped migrated"); !at.IsZero() {
+			return at, false
 		}
 		time.Sleep(200 * time.Microsecond)
 	}
 	t.Fatalf("no %s; there were %v", strings.Join(words, " or "), &r.events)
-	return time.Time{}
+	return time.Time{}, false
 }
