@@ -124,7 +124,7 @@ func has(t *testing.T, programs ...string) {
 // with other settings of the user. It builds for linux and amd64; with GODWIT_LONG=all for all systems and
 // architectures, which compiles the libraries of Kubernetes four times.
 func TestTheSameSourceGivesTheSameBytes(t *testing.T) {
-	testutil.Long(t)
+	testutil.SampleLong(t, 5)
 	has(t, "git", "gcc", "install", "sha256sum")
 	arches, systems, first := []string{"amd64"}, 1, distOnce
 	set := one

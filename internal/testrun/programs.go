@@ -215,6 +215,8 @@ var converter = func() func(context.Context) (string, error) {
 func (r selection) environment() []string {
 	env := append(os.Environ(), "GORACE=atexit_sleep_ms=0")
 	switch {
+	case r.tier == "long" && os.Getenv("GODWIT_LONG") == "all":
+		return env
 	case r.tier == "long":
 		return append(env, "GODWIT_LONG=1")
 	case r.tier == "again":

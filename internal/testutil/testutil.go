@@ -104,6 +104,16 @@ func drawn(name string, n uint32) bool {
 	return h.Sum32()%n == 0
 }
 
+// SampleLong is [Long] for a test that takes minutes of the processors: in the long tier, too, it runs only if it is
+// one of a sample of this commit, one in n. GODWIT_LONG=all runs it always.
+func SampleLong(t testing.TB, n uint32) {
+	t.Helper()
+	Long(t)
+	if os.Getenv(LongKey) != "all" && !drawn(t.Name(), n) {
+		t.Skipf("it is not in this commit's sample of one in %d of the long tier; GODWIT_LONG=all runs it", n)
+	}
+}
+
 // Emulated skips a test of software emulation in the default tier of a machine that has
 // KVM: the long tier runs it.
 func Emulated(t testing.TB) {

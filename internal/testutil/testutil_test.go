@@ -139,4 +139,17 @@ func TestASampleIsOneInSoManyAndAnotherForEachSeed(t *testing.T) {
 	if all := run("1"); len(all) != 400 {
 		t.Errorf("the long tier ran %d of 400", len(all))
 	}
+	for long, whole := range map[string]bool{"1": false, "all": true} {
+		t.Setenv(testutil.LongKey, long)
+		ran := 0
+		for i := range 400 {
+			s := sampled{TB: t, name: fmt.Sprintf("%s/%d", t.Name(), i)}
+			if testutil.SampleLong(&s, 4); !s.skipped {
+				ran++
+			}
+		}
+		if ran < 60 || ran > 140 && !whole || whole && ran != 400 {
+			t.Errorf("with %s=%s %d of 400 ran that cost much", testutil.LongKey, long, ran)
+		}
+	}
 }

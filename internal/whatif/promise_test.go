@@ -90,7 +90,7 @@ func kept(t *testing.T, fleet uint64, hosts, worlds, further int) (in int) {
 // TestPromisesOfUpgradesAreKept: of 1,000 upgrades of 20 hosts with faults between 93 and 97 % are over when it was
 // promised with 95 %. Each promise is of 99 worlds, and 40 upgrades are judged by it.
 func TestPromisesOfUpgradesAreKept(t *testing.T) {
-	testutil.Long(t)
+	testutil.SampleLong(t, 3)
 	const fleets, further = 25, 40
 	in := 0
 	for fleet := range uint64(fleets) {
