@@ -38,8 +38,8 @@ type explainFlags struct {
 }
 
 const explainHelp = `Explain which host takes a VM, and why no other, without changing anything. The
-inventory is a fleet in any format that godwit help convert lists, or a scenario, whose events are
-ignored.
+inventory is a fleet in any format that godwit help convert lists, the URL of a store, or a scenario, whose
+events are ignored.
 
 With --host the request names that host: the answer is accepted, or a conflict with every reason.
 --force overrides soft constraints (policy and capacity) but not hard constraints; the overridden
@@ -90,7 +90,7 @@ func targetCommand() *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.inventory, "inventory", "", "the `FILE` that describes hosts and VMs")
+	flags.StringVar(&f.inventory, "inventory", "", "the `FILE`, or the URL of a store, that describes hosts and VMs")
 	flags.StringVar(&f.vm, "vm", "", "the `VM`: name, or namespace/name")
 	flags.StringVar(&f.host, "host", "", "request this `HOST`")
 	flags.BoolVar(&f.force, "force", false, "override soft constraints: policy and capacity")

@@ -60,7 +60,7 @@ func policyCommand() *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.inventory, "inventory", "", "the `FILE` that describes VMs and policies")
+	flags.StringVar(&f.inventory, "inventory", "", "the `FILE`, or the URL of a store, that describes VMs and policies")
 	flags.StringVar(&f.vm, "vm", "", "the `VM`: name, or namespace/name")
 	flags.StringVar(&f.to, "to", "", "the target `HOST` of its migration")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object instead of a table")

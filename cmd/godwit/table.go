@@ -37,7 +37,7 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 		fmt.Fprintln(t)
 	}
 	m := a.Migrations
-	fmt.Fprintf(t, "migrations\t%d: %d succeeded, %d failed, %d aborted", m.Total, m.Succeeded,
+	fmt.Fprintf(t, "migrations\t%d: %d succeeded, %d failed, %d cancelled", m.Total, m.Succeeded,
 		m.Failed, m.Aborted)
 	if n := m.Total - m.Succeeded - m.Failed - m.Aborted; n > 0 {
 		fmt.Fprintf(t, ", %d unfinished", n)
