@@ -298,12 +298,18 @@ func (e Return) happen(w *World) {
 func (w *World) powerOn(host hypervisor.HostName) {
 	delete(w.watch.powerless, host)
 	w.tried(w.network.RestartHost(host))
+	w.unfence(host)
+	w.spawn(w.people[host])
+}
+
+// unfence takes back that a host is off. Without a failover controller, which does so when it hears the host,
+// operators do what they have recorded by hand.
+func (w *World) unfence(host hypervisor.HostName) {
 	if w.config.Beside == nil {
 		w.changeHost(host, func(h *store.Host) {
 			h.Fenced, h.NotReady, h.Fencing, h.ConfirmedDownBy = false, false, nil, ""
 		})
 	}
-	w.spawn(w.people[host])
 }
 
 func (e Skew) happen(w *World) {

@@ -324,7 +324,8 @@ func recordsAreTrue(w InvariantWorld) error {
 		}
 		runs, rests := false, false
 		for _, c := range w.Copies(vm) {
-			if v.Pause && v.Trouble == "" && c.Host == v.Host && c.State == hypervisor.Running {
+			if v.Pause && v.Trouble == "" && c.Host == v.Host && c.State == hypervisor.Running &&
+				!distrusted(w.HostRecord(v.Host)) {
 				return fmt.Errorf("%s runs on %s, and is to be paused", vm, v.Host)
 			}
 			runs = runs || c.Host == v.Host && (c.State.Executes() ||

@@ -180,6 +180,9 @@ func (w *World) reconcile(try int) {
 			w.wakes.Set(&p.alarm, w.now.Add(time.Second))
 			p.reborn = true
 		}
+		if h := w.HostRecord(name); h != nil && h.Fenced && !w.Down(name) {
+			w.unfence(name)
+		}
 	}
 }
 

@@ -91,15 +91,28 @@ func (d move) final(ctx context.Context, j *jobRecord, s observation) hypervisor
 	return p
 }
 
+// The limits of a look that waits for the figures of a migration that has just ended: a busy libvirtd tells them
+// seconds after the guest has gone, but before its call returns, or at once then.
+const (
+	figuresSoon = 5 * time.Second
+	figuresNow  = 500 * time.Millisecond
+)
+
 // told is what libvirt tells when a migration has ended. When the source has just
 // stopped, it is about to.
 func (d move) told(ctx context.Context, s observation) *conn.JobStats {
-	for wait := 500 * time.Millisecond; ; wait -= 5 * time.Millisecond {
+	until := time.Now().Add(figuresSoon)
+	for returned := false; ; time.Sleep(5 * time.Millisecond) {
 		stats := d.Stats()
-		if stats != nil || s.Run != runShutoffMigrated || s.Call != calling || wait <= 0 ||
-			ctx.Err() != nil {
+		if stats != nil || s.Run != runShutoffMigrated || s.Call != calling || ctx.Err() != nil ||
+			!time.Now().Before(until) {
 			return stats
 		}
-		time.Sleep(5 * time.Millisecond)
+		if !returned && d.answer() != calling {
+			returned = true
+			if now := time.Now().Add(figuresNow); now.Before(until) {
+				until = now
+			}
+		}
 	}
 }
