@@ -24,21 +24,23 @@ func (s *suite) longTests(ctx context.Context) (ok bool, err error) {
 	}
 	long := s.setLong(map[string][]string{})
 	ordered := slices.SortedStableFunc(slices.Values(s.packages), func(a, b pkg) int {
-		return cmp.Compare(b.kind, a.kind)
+		return cmp.Or(cmp.Compare(b.kind, a.kind), cmp.Compare(len(long[b.path]), len(long[a.path])))
 	})
 	var failed atomic.Bool
 	var all errgroup.Group
 	all.SetLimit(2 * runtime.NumCPU())
 	for _, p := range ordered {
 		for k, tests := range p.byKind(long[p.path]) {
-			if ctx.Err() != nil {
-				break
+			for _, part := range p.parts(tests) {
+				if ctx.Err() != nil {
+					break
+				}
+				all.Go(func() error {
+					fine, err := s.test(ctx, selection{k, "long", only(part)}, []string{p.path})
+					failed.CompareAndSwap(false, !fine)
+					return err
+				})
 			}
-			all.Go(func() error {
-				fine, err := s.test(ctx, selection{k, "long", only(tests)}, []string{p.path})
-				failed.CompareAndSwap(false, !fine)
-				return err
-			})
 		}
 	}
 	err = all.Wait()
@@ -57,6 +59,34 @@ func (p pkg) byKind(tests []string) map[kind][]string {
 		kinds[k] = append(kinds[k], test)
 	}
 	return kinds
+}
+
+// large is how many cases a test has that the long tier runs beside the other tests of its package.
+const large = 50
+
+// parts splits tests of a package that starts real processes, which mostly wait: a test with many cases, as a
+// conformance suite is, runs beside the others.
+func (p pkg) parts(tests []string) (parts [][]string) {
+	if p.kind != real {
+		return [][]string{tests}
+	}
+	cases := map[string][]string{}
+	for _, test := range tests {
+		root, _, _ := strings.Cut(test, "/")
+		cases[root] = append(cases[root], test)
+	}
+	var others []string
+	for _, root := range sorted(cases) {
+		if all := cases[root]; len(all) >= large {
+			parts = append(parts, all)
+		} else {
+			others = append(others, all...)
+		}
+	}
+	if len(others) > 0 {
+		parts = append(parts, others)
+	}
+	return parts
 }
 
 // setLong sets which tests do more in the long tier, and returns which did before.

@@ -162,7 +162,7 @@ func (s *suite) longTier() []stage {
 		}},
 		{name: "the module kubevirt, long", run: func(ctx context.Context) (bool, error) {
 			return s.kubevirtLong(ctx, "./...")
-		}},
+		}, aside: true},
 		{name: "what imports goroutines, -race", run: s.raceAgain},
 		{name: "fuzz targets", run: s.fuzzTargets},
 		{name: "benchmarks, once", run: s.benchmarks},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -173,6 +174,24 @@ func TestPatternsMatchNothingElse(t *testing.T) {
 	}
 	for part := range strings.FieldsFuncSeq(p, func(r rune) bool { return r == '/' || r == '|' }) {
 		regexp.MustCompile(part)
+	}
+}
+
+// TestAConformanceSuiteRunsBesideTheOtherTestsOfItsPackage: where tests start real processes.
+func TestAConformanceSuiteRunsBesideTheOtherTestsOfItsPackage(t *testing.T) {
+	var suite []string
+	for i := range large {
+		suite = append(suite, fmt.Sprintf("TestConformance/kvm/%d", i))
+	}
+	tests := append([]string{"TestCrash", "TestZoo/a"}, suite...)
+	others := []string{"TestCrash", "TestZoo/a"}
+	for k, want := range map[kind][][]string{real: {suite, others}, racing: {tests}, plain: {tests}} {
+		if got := (pkg{kind: k}).parts(tests); !slices.EqualFunc(got, want, slices.Equal) {
+			t.Errorf("kind %d: %q, want %q", k, got, want)
+		}
+	}
+	if got := (pkg{kind: real}).parts(others); len(got) != 1 || !slices.Equal(got[0], others) {
+		t.Errorf("few cases are split: %q", got)
 	}
 }
 
