@@ -10,14 +10,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/audit"
 	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/store"
 )
 
 const auditHelp = `Verify an audit log, and report lines that were removed, added or changed before its
-last line. With --vm the command prints what was decided about one VM, and why. Several files are
-read as one log, the oldest first: godwit audit FILE.2 FILE.1 FILE. Rows are counted across files.
+last line. With --vm the command prints what was decided about one VM, and why, and what was noted of its
+host and of the target of its migration meanwhile. Several files are read as one log, the oldest first: godwit audit FILE.2 FILE.1 FILE. Rows are counted across files.
 
 --json prints one object: lines, torn (lines that a crash left unfinished), first and last (their
 numbers), findings, each with row and what; with --vm the lines as they are, one object a line.
@@ -101,13 +103,36 @@ func tell(out io.Writer, s audit.Summary) error {
 	return err
 }
 
+// concerned are the hosts whose notes matter to a VM, as its lines name them.
+type concerned struct {
+	vm           vmid
+	home, target hypervisor.HostName
+}
+
+// by reports whether a line is about the VM, or is a note about a host that it is on or on its way to.
+func (c *concerned) by(l *audit.Line) bool {
+	switch {
+	case l.VM == "":
+		return l.Kind == audit.NoteKind && l.Host != "" && (l.Host == c.home || l.Host == c.target)
+	case l.VM != c.vm:
+		return false
+	case strings.HasPrefix(l.Record, store.VMKind.String()+" "):
+		if c.home = l.Host; l.Migration == "" {
+			c.target = ""
+		}
+	case strings.HasPrefix(l.Record, store.MigrationKind.String()+" "):
+		c.target = l.Host
+	}
+	return true
+}
+
 // search prints the lines about a VM.
 func search(out io.Writer, f io.Reader, vm vmid, asJSON bool) error {
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
-	found := false
+	found, about := false, concerned{vm: vm}
 	_, err := audit.Read(f, func(l audit.Line) error {
-		if l.VM != vm {
+		if !about.by(&l) {
 			return nil
 		}
 		found = true
@@ -118,8 +143,12 @@ func search(out io.Writer, f io.Reader, vm vmid, asJSON bool) error {
 		if l.Who != "" {
 			by = l.Who
 		}
+		what := l.What
+		if l.VM == "" {
+			what = string(l.Host) + " " + what
+		}
 		fmt.Fprintf(out, "%s  %s  %s  %s\n", l.At.Format("2006-01-02 15:04:05.000"),
-			client.Plain(by), l.Kind, client.Plain(l.What))
+			client.Plain(by), l.Kind, client.Plain(what))
 		for _, r := range l.Reasons {
 			fmt.Fprintf(out, "    %s\n", client.Plain(words.Unmet(r.Check, r.Need, r.Have)))
 		}
