@@ -213,6 +213,9 @@ func (o *operator) lostHere(v outcome, late bool) (result string, where name, er
 			o.moved = true
 			return "", "", nil
 		}
+		if errors.Is(err, hypervisor.NotFound) {
+			return "", "", nil // it has ended since: its stream broke
+		}
 		if !errors.Is(err, hypervisor.Conflict) || !late {
 			return "", "", ignore(err, hypervisor.Conflict)
 		}
