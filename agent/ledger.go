@@ -47,7 +47,7 @@ func (a *Agent) remember(v *store.VM) {
 	case !here && old.Left != nil && old.Left.To == v.Host:
 		next.Left = old.Left
 	case !here:
-		next.Left = &store.Left{To: v.Host}
+		next.Left = &store.Departure{To: v.Host}
 	}
 	a.keep(next)
 }
@@ -80,7 +80,7 @@ func (a *Agent) forgetful() (errs []error) {
 // deleted takes in that a VM which was here has no record any more.
 func (a *Agent) deleted(vm hypervisor.VMID) {
 	if h, known := a.holding(vm); known && h.Here() {
-		h.Left = &store.Left{}
+		h.Left = &store.Departure{}
 		a.keep(h)
 	}
 }
@@ -95,7 +95,7 @@ func (a *Agent) leaves(m *store.Migration, now time.Time) error {
 	if v = withLife(v, old.Record); old.Record != nil && v.Precedes(old.Record) {
 		v = old.Record
 	}
-	return a.config.Ledger.Keep(store.Holding{VM: v.VM.ID, Record: v, Left: &store.Left{
+	return a.config.Ledger.Keep(store.Holding{VM: v.VM.ID, Record: v, Left: &store.Departure{
 		To: m.State.Target, Move: m.Spec.ID, At: now.UTC().Round(0)}})
 }
 

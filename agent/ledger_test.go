@@ -261,7 +261,7 @@ func TestAVMThatWasDeletedIsNotStarted(t *testing.T) {
 	}
 	s.ok(s.store.Delete(ctx, s.vm()))
 	s.acts("n1")
-	s.put(old.With(0))
+	s.put(old.WithVersion(0))
 	s.recast(n)
 	s.acts("n1")
 	s.wantState("n1", hypervisor.Shutoff)

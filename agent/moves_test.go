@@ -20,7 +20,7 @@ func TestAMigrationKnowsItsVM(t *testing.T) {
 		a := New("n1", Config{}, nil, records, store.DiscardEvents{})
 		put := func(r store.Record) {
 			if old, _ := records.Get(ctx, r.Key()); old != nil {
-				r = r.With(old.At())
+				r = r.WithVersion(old.RecordVersion())
 			}
 			if _, err := records.Put(ctx, r); err != nil {
 				t.Fatal(err)

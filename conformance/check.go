@@ -63,10 +63,10 @@ func put(ctx context.Context, t tb, s store.Store, r store.Record,
 	if err != nil {
 		t.Fatalf("Put %v: %v", r.Key(), err)
 	}
-	if stored.At() == 0 || stored.At() == r.At() {
-		t.Fatalf("Put %v: version %d after %d", r.Key(), stored.At(), r.At())
+	if stored.RecordVersion() == 0 || stored.RecordVersion() == r.RecordVersion() {
+		t.Fatalf("Put %v: version %d after %d", r.Key(), stored.RecordVersion(), r.RecordVersion())
 	}
-	same(t, "what Put answers", r.With(stored.At()), stored)
+	same(t, "what Put answers", r.WithVersion(stored.RecordVersion()), stored)
 	return stored
 }
 

@@ -210,7 +210,7 @@ func (w *storeWorld) change(ctx context.Context, t *rapid.T) {
 			delete(n, key)
 			return
 		}
-		r = r.With(old.At())
+		r = r.WithVersion(old.RecordVersion())
 	}
 	n[key] = put(ctx, t, w, r)
 }

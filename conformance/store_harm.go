@@ -237,7 +237,7 @@ func (c *counter) count(ctx context.Context, s store.Store, begun chan<- bool) e
 		next.Boots = counted(old) + 1
 		next.NotMigratableReason = fmt.Sprint(next.Boots)
 		if old != nil {
-			next.Version = old.At()
+			next.Version = old.RecordVersion()
 		}
 		c.tried = next.Boots
 		if _, err := s.Put(ctx, next); err != nil {

@@ -34,9 +34,9 @@ func versions(t *testing.T, s Subject) {
 	_, err = s.Store.Put(ctx, first)
 	wantKind(t, err, store.Stale)
 	wantKind(t, s.Store.Delete(ctx, first), store.Stale)
-	wantKind(t, s.Store.Delete(ctx, first.With(0)), store.Stale)
+	wantKind(t, s.Store.Delete(ctx, first.WithVersion(0)), store.Stale)
 	storeHolds(ctx, t, s.Store, first.Key(), second)
-	_, err = s.Store.Put(ctx, vmOn("never", "n1").With(second.At()))
+	_, err = s.Store.Put(ctx, vmOn("never", "n1").WithVersion(second.RecordVersion()))
 	wantKind(t, err, store.Stale) // there is none
 }
 
@@ -47,10 +47,10 @@ func later(t *testing.T, s Subject) {
 	for range 3 {
 		for i, r := range turns {
 			turns[i] = put(ctx, t, s.Store, r)
-			if now := turns[i].At(); now <= last {
+			if now := turns[i].RecordVersion(); now <= last {
 				t.Errorf("%v was written as version %d after version %d", r.Key(), now, last)
 			}
-			last = turns[i].At()
+			last = turns[i].RecordVersion()
 		}
 	}
 }
@@ -65,9 +65,9 @@ func deleted(t *testing.T, s Subject) {
 	_, err := s.Store.Put(ctx, old)
 	wantKind(t, err, store.Stale)
 	storeHolds(ctx, t, s.Store, old.Key(), nil)
-	anew := put(ctx, t, s.Store, old.With(0))
-	if anew.At() == old.At() {
-		t.Errorf("version %d was given again", old.At())
+	anew := put(ctx, t, s.Store, old.WithVersion(0))
+	if anew.RecordVersion() == old.RecordVersion() {
+		t.Errorf("version %d was given again", old.RecordVersion())
 	}
 	_, err = s.Store.Put(ctx, old)
 	wantKind(t, err, store.Stale) // it is another one
@@ -113,7 +113,7 @@ func refused(t *testing.T, s Subject) {
 	r.pull(ctx, t, s.Store)
 	_, err := s.Store.Put(ctx, vmOn("v", "n2"))
 	wantKind(t, err, store.Stale)
-	_, err = s.Store.Put(ctx, moved(vm, "n2"), vmOn("w", "").With(vm.At()))
+	_, err = s.Store.Put(ctx, moved(vm, "n2"), vmOn("w", "").WithVersion(vm.RecordVersion()))
 	wantKind(t, err, store.Stale)
 	if c := r.pull(ctx, t, s.Store); !c.Reset && len(c.Records)+len(c.Gone) > 0 {
 		t.Errorf("a refused write is told: %+v", c)
@@ -175,10 +175,10 @@ func unique(t *testing.T, s Subject) {
 						of = map[store.Version]bool{}
 						seen[next.Key()] = of
 					}
-					if of[next.At()] {
-						t.Errorf("%v has version %d twice", next.Key(), next.At())
+					if of[next.RecordVersion()] {
+						t.Errorf("%v has version %d twice", next.Key(), next.RecordVersion())
 					}
-					of[next.At()] = true
+					of[next.RecordVersion()] = true
 					mu.Unlock()
 				}
 				if err != nil {

@@ -147,7 +147,7 @@ func storeErrors(t *testing.T, open storeOpener) {
 	if !is || e.Op != "Put" || e.Key != vm.Key() || !errors.Is(err, store.Stale) {
 		t.Errorf("error %#v of a stale write", err)
 	}
-	err = s.Delete(ctx, vm.With(vm.At()+1))
+	err = s.Delete(ctx, vm.WithVersion(vm.RecordVersion()+1))
 	e, is = errors.AsType[*store.StoreError](err)
 	if !is || e.Op != "Delete" || e.Key != vm.Key() || !errors.Is(err, store.Stale) {
 		t.Errorf("error %#v of a stale deletion", err)

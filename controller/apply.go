@@ -115,7 +115,7 @@ func (c *Controller) apply(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	a.watch(p)
-	d := decidePlan(p, func(move int) planSight { return c.sightOf(p, move) }, now)
+	d := decidePlan(p, func(move int) moveObservation { return c.sightOf(p, move) }, now)
 	a.again = d.Again
 	done, err := c.step(ctx, p, &d, now)
 	if err != nil || !done {
@@ -172,13 +172,13 @@ func (c *Controller) step(ctx context.Context, p *store.Plan, d *planStep, now t
 }
 
 // sightOf returns what is known about a move.
-func (c *Controller) sightOf(p *store.Plan, move int) planSight {
+func (c *Controller) sightOf(p *store.Plan, move int) moveObservation {
 	m := &p.Moves[move]
 	g := c.cache.vms[m.VM]
 	if g == nil || g.rec == nil {
-		return planSight{}
+		return moveObservation{}
 	}
-	s := planSight{Known: true, Host: g.rec.Host, Off: whyNotRunning(g.rec), Follows: c.cache.follows(g, m.Target)}
+	s := moveObservation{Known: true, Host: g.rec.Host, Off: whyNotRunning(g.rec), Follows: c.cache.follows(g, m.Target)}
 	if !g.rec.Migratable {
 		if s.Fixed = g.rec.NotMigratableReason; s.Fixed == "" {
 			s.Fixed = "its record does not say why"

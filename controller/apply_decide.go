@@ -20,8 +20,8 @@ const (
 	planPatience = 10 * time.Minute
 )
 
-// A planSight is what is known about one move of a plan.
-type planSight struct {
+// A moveObservation is what is known about one move of a plan.
+type moveObservation struct {
 	Known bool                // the VM exists
 	Host  hypervisor.HostName // that it is on
 	Off   string              // why it does not run, or shall not; "" is that it does
@@ -55,7 +55,7 @@ type planStep struct {
 //
 // A move whose target does not take the VM, or fails to, is late if it empties a host: when all waves
 // are through, its VM goes to any host that takes it. All others are skipped, with the reason.
-func decidePlan(p *store.Plan, see func(move int) planSight, now time.Time) planStep {
+func decidePlan(p *store.Plan, see func(move int) moveObservation, now time.Time) planStep {
 	d := planDecision{now: now, see: see, step: planStep{Plan: *p}, open: map[hypervisor.VMID]bool{}}
 	d.plan = &d.step.Plan
 	if !p.Ended.IsZero() {
@@ -76,7 +76,7 @@ func decidePlan(p *store.Plan, see func(move int) planSight, now time.Time) plan
 
 type planDecision struct {
 	now  time.Time
-	see  func(int) planSight
+	see  func(int) moveObservation
 	plan *store.Plan
 	step planStep
 	open map[hypervisor.VMID]bool // VMs with a move that is not settled
@@ -170,7 +170,7 @@ func (d *planDecision) late(m *store.PlannedMove) string {
 }
 
 // stale returns why a move makes no sense any more, or settles it as done; "" is that it still does.
-func (d *planDecision) stale(m *store.PlannedMove, s *planSight) string {
+func (d *planDecision) stale(m *store.PlannedMove, s *moveObservation) string {
 	switch {
 	case !s.Known:
 		return "the VM does not exist"

@@ -90,7 +90,7 @@ func TestTheViewIsWhatTheStoreSays(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"a record is written": func(t *rapid.T) {
 				version++
-				r := drawRecord(t).With(version)
+				r := drawRecord(t).WithVersion(version)
 				stored[r.Key()] = r
 				old = append(old, r)
 				v.learn(r)
@@ -103,7 +103,7 @@ func TestTheViewIsWhatTheStoreSays(t *testing.T) {
 					t.Skip("no VM")
 				}
 				version++
-				next := vm.With(version).(*store.VM)
+				next := vm.WithVersion(version).(*store.VM)
 				if next.ActiveMigration = ""; vm.ActiveMigration == "" {
 					next.ActiveMigration = migration.ID(fmt.Sprint("m", n))
 				}
@@ -130,7 +130,7 @@ func TestTheViewIsWhatTheStoreSays(t *testing.T) {
 				for _, r := range stored {
 					all = append(all, r)
 				}
-				slices.SortFunc(all, func(a, b store.Record) int { return int(a.At() - b.At()) })
+				slices.SortFunc(all, func(a, b store.Record) int { return int(a.RecordVersion() - b.RecordVersion()) })
 				want := booksOf(rebuilt(rapid.Permutation(all).Draw(t, "order")))
 				if diff := cmp.Diff(want, booksOf(v)); diff != "" {
 					t.Fatalf("reservations (-rebuilt +kept):\n%s", diff)

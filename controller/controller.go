@@ -208,7 +208,7 @@ func (c *Controller) pull(ctx context.Context) error {
 func (c *Controller) wrote(r store.Record) bool {
 	switch r.(type) {
 	case *store.Migration, *store.VM:
-		_, own := slices.BinarySearch(c.own, r.At())
+		_, own := slices.BinarySearch(c.own, r.RecordVersion())
 		return own
 	}
 	return false
@@ -254,7 +254,7 @@ func (c *Controller) put(ctx context.Context, r store.Record, now time.Time,
 	switch {
 	case err == nil:
 		c.cache.learn(stored)
-		c.own = append(c.own, stored.At())
+		c.own = append(c.own, stored.RecordVersion())
 		c.unread++
 		return true, nil
 	case errors.Is(err, store.Stale):

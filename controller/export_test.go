@@ -69,7 +69,7 @@ var (
 
 // The names that tests call these by.
 type (
-	PlanSight = planSight
+	PlanSight = moveObservation
 	PlanStep  = planStep
 	Resolver  = resolver
 )

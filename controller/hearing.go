@@ -9,7 +9,7 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// A Hearing is what a failover controller has heard of a store since it listens. An agent that was away does not
+// A HeartbeatObservation is what a failover controller has heard of a store since it listens. An agent that was away does not
 // know whether the store was set back, by a backup, to how the agent has seen it last: its VMs may
 // have gone elsewhere meanwhile. The agents of those hosts, and other controllers, do know, and
 // refuse the store when they look.
@@ -18,7 +18,7 @@ import (
 //
 // The leader itself goes on to show the store what it has seen: when that is set back while the
 // leader lives, it stops.
-type Hearing struct {
+type HeartbeatObservation struct {
 	// Lasted is for how long the failover controller has listened without a gap.
 	Lasted time.Duration
 	// Unheard are the hosts with an agent that have not sent a heartbeat since, by name, but for those
@@ -29,7 +29,7 @@ type Hearing struct {
 // Doubts returns why no agent is admitted yet, in words; "" is that agents are admitted. A
 // controller that remembers the store hears for a Grace at most. One that does not remember a store
 // which has hosts ([FailoverConfig.Unmarked]) hears for a Grace at least, and all hosts.
-func (c *FailoverConfig) Doubts(h *Hearing) string {
+func (c *FailoverConfig) Doubts(h *HeartbeatObservation) string {
 	switch short := h.Lasted < c.Grace; {
 	case !c.Unmarked && (len(h.Unheard) == 0 || !short):
 		return ""
@@ -62,8 +62,8 @@ func some(hosts []hypervisor.HostName) string {
 }
 
 // hearing returns what the failover controller has heard.
-func (w *FailoverController) hearing(now time.Time) Hearing {
-	h := Hearing{Lasted: now.Sub(w.leases.began)}
+func (w *FailoverController) hearing(now time.Time) HeartbeatObservation {
+	h := HeartbeatObservation{Lasted: now.Sub(w.leases.began)}
 	for _, name := range w.names() {
 		rec := w.cache.hosts[name]
 		acted := rec.Session != "" || w.leases.leases[name] != nil

@@ -15,17 +15,17 @@ func TestForHowLongALeaderListens(t *testing.T) {
 	for _, row := range []struct {
 		name     string
 		unmarked bool
-		heard    controller.Hearing
+		heard    controller.HeartbeatObservation
 		want     string // in the reason; "" is that agents are admitted
 	}{
-		{"all are heard", false, controller.Hearing{}, ""},
-		{"some are not", false, controller.Hearing{Lasted: grace - 1, Unheard: silent}, "not heard: n2, n3"},
-		{"some never are", false, controller.Hearing{Lasted: grace, Unheard: silent}, ""},
-		{"nothing is remembered, and all are heard at once", true, controller.Hearing{}, "remembers nothing"},
-		{"nothing is remembered, and all are heard", true, controller.Hearing{Lasted: grace}, ""},
+		{"all are heard", false, controller.HeartbeatObservation{}, ""},
+		{"some are not", false, controller.HeartbeatObservation{Lasted: grace - 1, Unheard: silent}, "not heard: n2, n3"},
+		{"some never are", false, controller.HeartbeatObservation{Lasted: grace, Unheard: silent}, ""},
+		{"nothing is remembered, and all are heard at once", true, controller.HeartbeatObservation{}, "remembers nothing"},
+		{"nothing is remembered, and all are heard", true, controller.HeartbeatObservation{Lasted: grace}, ""},
 		{"nothing is remembered, and some never are heard", true,
-			controller.Hearing{Lasted: time.Hour, Unheard: silent}, "godwit host confirm-down n2"},
-		{"nothing is remembered, and many are not heard", true, controller.Hearing{Lasted: time.Hour,
+			controller.HeartbeatObservation{Lasted: time.Hour, Unheard: silent}, "godwit host confirm-down n2"},
+		{"nothing is remembered, and many are not heard", true, controller.HeartbeatObservation{Lasted: time.Hour,
 			Unheard: []hostName{"a", "b", "c", "d", "e", "f", "g"}}, "a, b, c, d, e, and 2 more"},
 	} {
 		c := controller.FailoverConfig{Grace: grace, Unmarked: row.unmarked}.Complete()

@@ -78,7 +78,7 @@ func (s *leaseTracker) see(l *store.Lease, now time.Time) {
 		return
 	}
 	s.leases[host] = l
-	if s.watch.See(l, now) && old != nil && *l.With(old.Version).(*store.Lease) != *old {
+	if s.watch.See(l, now) && old != nil && *l.WithVersion(old.Version).(*store.Lease) != *old {
 		s.heartbeats[host] = true
 	}
 }

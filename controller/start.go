@@ -118,7 +118,7 @@ func (c *Controller) evidenceRecord(ctx context.Context, v *store.VM, target hyp
 		return nil, err
 	}
 	if old != nil {
-		next.Version = old.At() // of a crash in between, or of an earlier time
+		next.Version = old.RecordVersion() // of a crash in between, or of an earlier time
 	}
 	stored, err := c.store.Put(ctx, next, v)
 	switch {

@@ -222,7 +222,7 @@ func (p *played) stored(t *rapid.T) map[store.Key]store.Record {
 func (p *played) writtenSince(t *rapid.T, before map[store.Key]store.Record) (keys []string) {
 	now := p.stored(t)
 	for key, r := range now {
-		if old := before[key]; old == nil || old.At() != r.At() && !reworded(old, r) {
+		if old := before[key]; old == nil || old.RecordVersion() != r.RecordVersion() && !reworded(old, r) {
 			keys = append(keys, key.Name)
 		}
 	}

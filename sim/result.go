@@ -17,12 +17,12 @@ type Evacuation struct {
 	Host         hypervisor.HostName `json:"host"`
 	StartSeconds float64             `json:"startSeconds"`
 	EmptySeconds *float64            `json:"emptySeconds"` // nil: never
-	Left         []Left              `json:"left"`
+	Left         []RemainingVM       `json:"left"`
 	LastSeconds  float64             `json:"lastLeftSeconds"` // when a VM left it last
 }
 
-// Left is a VM that is still on a drained host, and every reason why.
-type Left struct {
+// RemainingVM is a VM that is still on a drained host, and every reason why.
+type RemainingVM struct {
 	VM      hypervisor.VMID    `json:"vm"`
 	Reasons []placement.Reason `json:"reasons"`
 }
@@ -200,20 +200,20 @@ func (w *World) Stood(vm hypervisor.VMID) time.Duration { return w.watch.Stood(v
 // Evacuations says of every host that was drained when it was empty, and what
 // is left there and why.
 func (w *World) Evacuations() []Evacuation {
-	left := map[hypervisor.HostName][]Left{}
+	left := map[hypervisor.HostName][]RemainingVM{}
 	for _, vm := range w.VMs() {
 		host := w.watch.Stands(vm)
 		if !w.watch.Drains.On(host) {
 			continue
 		}
-		left[host] = append(left[host], Left{vm, w.boss.Why(vm, w.now)})
+		left[host] = append(left[host], RemainingVM{vm, w.boss.Why(vm, w.now)})
 	}
 	list := []Evacuation{}
 	for _, d := range w.watch.Drains.All() {
 		e := Evacuation{Host: d.Host, StartSeconds: seconds(d.Since),
 			LastSeconds: seconds(d.Last), Left: left[d.Host]}
 		if e.Left == nil {
-			e.Left = []Left{}
+			e.Left = []RemainingVM{}
 		}
 		if d.Empty >= 0 {
 			s := seconds(d.Empty)

@@ -105,9 +105,9 @@ func (w *World) restore() store.Revision {
 		kept[r.Key()] = true
 		version := store.Version(0)
 		if now, _ := w.store.Get(w.ctx, r.Key()); now != nil {
-			version = now.At()
+			version = now.RecordVersion()
 		}
-		w.put(r.With(version))
+		w.put(r.WithVersion(version))
 	}
 	for _, r := range c.Records {
 		if !kept[r.Key()] {
@@ -284,7 +284,7 @@ func (w *World) admit() {
 		return
 	}
 	c := controller.FailoverConfig{Unmarked: w.past.unmarked}.Complete()
-	h := controller.Hearing{Lasted: w.now.Sub(boss.born)}
+	h := controller.HeartbeatObservation{Lasted: w.now.Sub(boss.born)}
 	var wait []hypervisor.HostName
 	for _, name := range w.order {
 		rec := w.HostRecord(name)
@@ -332,7 +332,7 @@ func (s *remembering) Get(ctx context.Context, key store.Key) (store.Record, err
 	}
 	r, err := s.Store.Get(ctx, key)
 	if r != nil && err == nil {
-		s.p.saw(r.At())
+		s.p.saw(r.RecordVersion())
 	}
 	return r, err
 }
@@ -345,7 +345,7 @@ func (s *remembering) Put(ctx context.Context, r store.Record, while ...store.Re
 	}
 	stored, err := s.Store.Put(ctx, r, while...)
 	if err == nil {
-		s.p.saw(stored.At())
+		s.p.saw(stored.RecordVersion())
 	}
 	return stored, err
 }
@@ -366,7 +366,7 @@ func (s *remembering) Changes(ctx context.Context, f store.Feed, since store.Rev
 	}
 	c, err := s.Store.Changes(ctx, f, since)
 	for _, r := range c.Records {
-		s.p.saw(r.At())
+		s.p.saw(r.RecordVersion())
 	}
 	return c, err
 }

@@ -36,7 +36,7 @@ type envelope struct {
 
 // Encode writes a record for a store. Its version is the store's business, and not in it.
 func Encode(r Record) ([]byte, error) {
-	text, err := json.Marshal(r.With(0))
+	text, err := json.Marshal(r.WithVersion(0))
 	if err != nil {
 		return nil, fmt.Errorf("encode %s %s: %w", r.Key().Kind, r.Key().Name, err)
 	}
@@ -108,7 +108,7 @@ func Decode(key Key, text []byte, v Version) (Record, error) {
 	if got := r.Key(); got != key {
 		return nil, bad("it holds %s %q", got.Kind, got.Name)
 	}
-	return r.With(v), nil
+	return r.WithVersion(v), nil
 }
 
 // blank returns an empty record of a kind; nil when there is no such kind.

@@ -54,7 +54,7 @@ func TestEveryKindOfRecordIsReadAsItWasWritten(t *testing.T) {
 		t.Fatalf("%d records, and %d kinds", len(all), len(store.Kinds()))
 	}
 	for i, r := range all {
-		text, err := store.Encode(r.With(5))
+		text, err := store.Encode(r.WithVersion(5))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestEveryKindOfRecordIsReadAsItWasWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(r.With(6), got, words); diff != "" {
+		if diff := cmp.Diff(r.WithVersion(6), got, words); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", r.Key().Kind, diff)
 		}
 	}
@@ -88,7 +88,7 @@ func full(vms int) *store.Host {
 			Namespace: "production", Host: "n1", Moves: i, Boots: 1, Migratable: true,
 			Labels: map[string]string{"app": "web", "tier": fmt.Sprint(i % 3)}}
 		h.Account.VMs = append(h.Account.VMs, store.Holding{VM: id, State: hypervisor.Running, Record: v,
-			Left: &store.Left{To: "n2", Move: migration.ID(fmt.Sprint(id, "#", i)), At: time.Unix(int64(i), 0).UTC()}})
+			Left: &store.Departure{To: "n2", Move: migration.ID(fmt.Sprint(id, "#", i)), At: time.Unix(int64(i), 0).UTC()}})
 	}
 	return h
 }

@@ -27,11 +27,11 @@ type Holding struct {
 	Record *VM `json:",omitempty"`
 	// Left says that the VM was handed over, or went elsewhere, when its record was so. Default:
 	// it has not.
-	Left *Left `json:",omitempty"`
+	Left *Departure `json:",omitempty"`
 }
 
-// Left is how a VM left a host.
-type Left struct {
+// Departure is how a VM left a host.
+type Departure struct {
 	To   hypervisor.HostName `json:",omitempty"` // "" is that the VM was deleted
 	Move migration.ID        `json:",omitempty"` // the migration; "" is none
 	At   time.Time           `json:",omitzero"`

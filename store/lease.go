@@ -26,14 +26,14 @@ func HostLease(host hypervisor.HostName) string { return "host/" + string(host) 
 // Key implements Record.
 func (l *Lease) Key() Key { return Key{LeaseKind, l.Owner} }
 
-// At implements Record.
-func (l *Lease) At() Version { return l.Version }
+// RecordVersion implements Record.
+func (l *Lease) RecordVersion() Version { return l.Version }
 
-// With implements Record.
-func (l *Lease) With(v Version) Record { c := *l; c.Version = v; return &c }
+// WithVersion implements Record.
+func (l *Lease) WithVersion(v Version) Record { c := *l; c.Version = v; return &c }
 
-// Concerns implements Record: no host is told.
-func (l *Lease) Concerns() []hypervisor.HostName { return nil }
+// RelatedHosts implements Record: no host is told.
+func (l *Lease) RelatedHosts() []hypervisor.HostName { return nil }
 
 // Leader is the controller that decides for the cluster. It changes only when another one begins to,
 // so it serves as fencing token: all that a leader writes is on condition that it is
@@ -52,14 +52,14 @@ type Leader struct {
 // Key implements Record.
 func (l *Leader) Key() Key { return Key{LeaderKind, l.Name} }
 
-// At implements Record.
-func (l *Leader) At() Version { return l.Version }
+// RecordVersion implements Record.
+func (l *Leader) RecordVersion() Version { return l.Version }
 
-// With implements Record.
-func (l *Leader) With(v Version) Record { c := *l; c.Version = v; return &c }
+// WithVersion implements Record.
+func (l *Leader) WithVersion(v Version) Record { c := *l; c.Version = v; return &c }
 
-// Concerns implements Record: no host is told.
-func (l *Leader) Concerns() []hypervisor.HostName { return nil }
+// RelatedHosts implements Record: no host is told.
+func (l *Leader) RelatedHosts() []hypervisor.HostName { return nil }
 
 // Rebuild says that a VM was started anew on another host after its own was fenced: the
 // positive record without which nothing is removed on the host when it returns. It is
@@ -85,11 +85,11 @@ func (r *Rebuild) Done(v *VM) bool { return v.Boots > r.Boots && v.Operation != 
 // Key implements Record.
 func (r *Rebuild) Key() Key { return Key{RebuildKind, string(r.VM) + "@" + string(r.Source)} }
 
-// At implements Record.
-func (r *Rebuild) At() Version { return r.Version }
+// RecordVersion implements Record.
+func (r *Rebuild) RecordVersion() Version { return r.Version }
 
-// With implements Record.
-func (r *Rebuild) With(v Version) Record { c := *r; c.Version = v; return &c }
+// WithVersion implements Record.
+func (r *Rebuild) WithVersion(v Version) Record { c := *r; c.Version = v; return &c }
 
-// Concerns implements Record.
-func (r *Rebuild) Concerns() []hypervisor.HostName { return []hypervisor.HostName{r.Source} }
+// RelatedHosts implements Record.
+func (r *Rebuild) RelatedHosts() []hypervisor.HostName { return []hypervisor.HostName{r.Source} }

@@ -149,7 +149,7 @@ func TestALeaseThatIsNoLongerOursIsNotGivenBack(t *testing.T) {
 	s := store.NewMemory()
 	b, _ := beater(t, s, "a")
 	want(t, look(t, b, at(0), 5*time.Second), nil)
-	other := stored(t, s).With(stored(t, s).Version).(*store.Lease)
+	other := stored(t, s).WithVersion(stored(t, s).Version).(*store.Lease)
 	other.Session = "b"
 	if _, err := s.Put(ctx, other); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ func TestWhatALedgerOverrules(t *testing.T) {
 	}
 	first, second := &store.Life{ID: "a", After: 7}, &store.Life{ID: "b", After: 9}
 	reconciled := &store.Life{ID: "a", Epoch: 1}
-	gone := &store.Left{To: "n2"}
+	gone := &store.Departure{To: "n2"}
 	for _, r := range []struct {
 		name string
 		h    store.Holding
@@ -28,8 +28,8 @@ func TestWhatALedgerOverrules(t *testing.T) {
 		{"it has come back", store.Holding{Record: of(first, 1), Left: gone}, of(first, 2), false},
 		{"the same life, read anew", store.Holding{Record: of(first, 1), Left: gone},
 			of(&store.Life{ID: "a", After: 7}, 1), true},
-		{"it was deleted", store.Holding{Record: of(first, 1), Left: &store.Left{}}, of(first, 1), true},
-		{"it was deleted and added anew", store.Holding{Record: of(first, 5), Left: &store.Left{}},
+		{"it was deleted", store.Holding{Record: of(first, 1), Left: &store.Departure{}}, of(first, 1), true},
+		{"it was deleted and added anew", store.Holding{Record: of(first, 5), Left: &store.Departure{}},
 			of(second, 1), false},
 		{"it was added anew, and that is not known to be deleted",
 			store.Holding{Record: of(first, 5)}, of(second, 1), false},
@@ -48,7 +48,7 @@ func TestWhatALedgerOverrules(t *testing.T) {
 			of(nil, 2), false},
 		{"an old ledger that did not count", store.Holding{Record: of(nil, 0), Left: gone}, of(nil, 0),
 			false},
-		{"an old ledger, and it was added anew", store.Holding{Record: of(nil, 3), Left: &store.Left{}},
+		{"an old ledger, and it was added anew", store.Holding{Record: of(nil, 3), Left: &store.Departure{}},
 			of(first, 1), false},
 		{"an old backup", store.Holding{Record: of(first, 1), Left: gone}, of(nil, 9), true},
 		{"a writer of before has dropped the life of one that is here",

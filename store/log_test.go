@@ -32,7 +32,7 @@ func begin(at store.Revision, stored ...store.Record) *recordLog {
 func (b *recordLog) set(r store.Record) []store.Feed {
 	next := b.log.At() + 1
 	old := b.records[r.Key()]
-	b.records[r.Key()] = r.With(store.Version(next))
+	b.records[r.Key()] = r.WithVersion(store.Version(next))
 	return b.log.Enter(next, old, b.records[r.Key()])
 }
 

@@ -263,14 +263,14 @@ func (m *Maintenance) PlanName(batch int, home bool) string {
 // Key implements Record.
 func (m *Maintenance) Key() Key { return Key{MaintenanceKind, m.Name} }
 
-// At implements Record.
-func (m *Maintenance) At() Version { return m.Version }
+// RecordVersion implements Record.
+func (m *Maintenance) RecordVersion() Version { return m.Version }
 
-// With implements Record.
-func (m *Maintenance) With(v Version) Record { c := *m; c.Version = v; return &c }
+// WithVersion implements Record.
+func (m *Maintenance) WithVersion(v Version) Record { c := *m; c.Version = v; return &c }
 
-// Concerns implements Record: agents do not read it.
-func (m *Maintenance) Concerns() []hypervisor.HostName { return nil }
+// RelatedHosts implements Record: agents do not read it.
+func (m *Maintenance) RelatedHosts() []hypervisor.HostName { return nil }
 
 // MaintenanceNamed reads the record of a run; nil is none.
 func MaintenanceNamed(ctx context.Context, s Store, name string) (*Maintenance, error) {

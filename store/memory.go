@@ -37,10 +37,10 @@ type place struct {
 // tomb is what is left of a record that was deleted.
 type tomb Key
 
-func (t tomb) Key() Key                      { return Key(t) }
-func (tomb) At() Version                     { return 0 }
-func (t tomb) With(Version) Record           { return t }
-func (tomb) Concerns() []hypervisor.HostName { return nil }
+func (t tomb) Key() Key                          { return Key(t) }
+func (tomb) RecordVersion() Version              { return 0 }
+func (t tomb) WithVersion(Version) Record        { return t }
+func (tomb) RelatedHosts() []hypervisor.HostName { return nil }
 
 // now returns what is stored; nil is that it was deleted.
 func (p *place) now() Record {
@@ -138,7 +138,7 @@ const mostRecent = 1 << 13
 // at returns where the record of a key is stored, if it has a version; nil is that it may be anywhere.
 func (s *Memory) at(key Key, v Version) *place {
 	p := s.recent[int(v)&(len(s.recent)-1)]
-	if v == 0 || p == nil || p.record.At() != v || p.record.Key() != key {
+	if v == 0 || p == nil || p.record.RecordVersion() != v || p.record.Key() != key {
 		return nil
 	}
 	return p
@@ -155,7 +155,7 @@ func (s *Memory) get(key Key) Record {
 // Put implements Store.
 func (s *Memory) Put(_ context.Context, r Record, while ...Record) (Record, error) {
 	key := r.Key()
-	p := s.at(key, r.At())
+	p := s.at(key, r.RecordVersion())
 	if p == nil {
 		p = s.shelf(key.Kind)[key.Name]
 	}
@@ -163,7 +163,7 @@ func (s *Memory) Put(_ context.Context, r Record, while ...Record) (Record, erro
 	if p != nil {
 		old = p.record
 	}
-	if versionOf(old) != r.At() {
+	if versionOf(old) != r.RecordVersion() {
 		return nil, &StoreError{Op: "Put", Key: key, Kind: Stale}
 	}
 	if err := s.still("Put", while); err != nil {
@@ -174,7 +174,7 @@ func (s *Memory) Put(_ context.Context, r Record, while ...Record) (Record, erro
 		s.shelf(key.Kind)[key.Name] = p
 	}
 	s.revision++
-	p.record = r.With(Version(s.revision))
+	p.record = r.WithVersion(Version(s.revision))
 	s.recent[int(s.revision)&(len(s.recent)-1)] = p
 	s.tell(p, old)
 	return p.record, nil
@@ -187,7 +187,7 @@ func (s *Memory) Delete(_ context.Context, r Record, while ...Record) error {
 	switch {
 	case p == nil:
 		return nil
-	case p.record.At() != r.At():
+	case p.record.RecordVersion() != r.RecordVersion():
 		return &StoreError{Op: "Delete", Key: key, Kind: Stale}
 	}
 	if err := s.still("Delete", while); err != nil {
@@ -204,7 +204,7 @@ func (s *Memory) Delete(_ context.Context, r Record, while ...Record) error {
 // still answers Stale unless every record is stored as it was read.
 func (s *Memory) still(op string, read []Record) error {
 	for _, r := range read {
-		key, at := r.Key(), r.At()
+		key, at := r.Key(), r.RecordVersion()
 		if s.at(key, at) == nil && versionOf(s.get(key)) != at {
 			return &StoreError{Op: op, Key: key, Kind: Stale}
 		}
@@ -432,7 +432,7 @@ func hostsOf(r Record) (hosts [2]hypervisor.HostName) {
 	case *Host:
 		hosts[0] = r.Host.Name
 	default:
-		copy(hosts[:], r.Concerns())
+		copy(hosts[:], r.RelatedHosts())
 	}
 	return hosts
 }
@@ -484,5 +484,5 @@ func versionOf(r Record) Version {
 	if r == nil {
 		return 0
 	}
-	return r.At()
+	return r.RecordVersion()
 }

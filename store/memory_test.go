@@ -38,13 +38,13 @@ func wantKind(t *testing.T, err error, want store.StoreKind) {
 func TestAWriteNeedsTheVersionThatIsStored(t *testing.T) {
 	s := store.NewMemory()
 	first, err := s.Put(ctx, vmOn("a", "n1"))
-	if err != nil || first.At() == 0 {
+	if err != nil || first.RecordVersion() == 0 {
 		t.Fatalf("Put = %v, %v", first, err)
 	}
 	_, err = s.Put(ctx, vmOn("a", "n2"))
 	wantKind(t, err, store.Stale) // it exists
 	second, err := s.Put(ctx, first)
-	if err != nil || second.At() <= first.At() {
+	if err != nil || second.RecordVersion() <= first.RecordVersion() {
 		t.Fatalf("Put = %v, %v", second, err)
 	}
 	_, err = s.Put(ctx, first)
@@ -154,7 +154,7 @@ func (r *reader) pull(t *rapid.T, s *store.Memory) {
 		r.known = map[store.Key]store.Record{}
 	}
 	for _, rec := range c.Records {
-		if r.feed != store.Everything && !slices.Contains(rec.Concerns(), r.feed.Host) {
+		if r.feed != store.Everything && !slices.Contains(rec.RelatedHosts(), r.feed.Host) {
 			delete(r.known, rec.Key())
 			continue
 		}
@@ -172,7 +172,7 @@ type naive map[store.Key]store.Record
 func (n naive) feed(f store.Feed) map[store.Key]store.Record {
 	in := map[store.Key]store.Record{}
 	for k, r := range n {
-		if f == store.Everything || slices.Contains(r.Concerns(), f.Host) {
+		if f == store.Everything || slices.Contains(r.RelatedHosts(), f.Host) {
 			in[k] = r
 		}
 	}
@@ -199,7 +199,7 @@ func (n naive) change(t *rapid.T, s *store.Memory) {
 			delete(n, key)
 			return
 		}
-		r = r.With(old.At())
+		r = r.WithVersion(old.RecordVersion())
 	}
 	stored, err := s.Put(ctx, r)
 	if err != nil {

@@ -139,14 +139,14 @@ func (p *Plan) Waves() int {
 // Key implements Record.
 func (p *Plan) Key() Key { return Key{PlanKind, p.Name} }
 
-// At implements Record.
-func (p *Plan) At() Version { return p.Version }
+// RecordVersion implements Record.
+func (p *Plan) RecordVersion() Version { return p.Version }
 
-// With implements Record.
-func (p *Plan) With(v Version) Record { c := *p; c.Version = v; return &c }
+// WithVersion implements Record.
+func (p *Plan) WithVersion(v Version) Record { c := *p; c.Version = v; return &c }
 
-// Concerns implements Record: agents read the migrations only.
-func (p *Plan) Concerns() []hypervisor.HostName { return nil }
+// RelatedHosts implements Record: agents read the migrations only.
+func (p *Plan) RelatedHosts() []hypervisor.HostName { return nil }
 
 // PlanNamed reads a plan's record; nil is none.
 func PlanNamed(ctx context.Context, s Store, name string) (*Plan, error) {

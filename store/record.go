@@ -41,11 +41,12 @@ type Key struct {
 // A record must not be changed that was read, or that a store answered: copy it first.
 type Record interface {
 	Key() Key
-	At() Version
-	// With returns a copy with another version.
-	With(Version) Record
-	// Concerns lists the hosts whose agents are to see it.
-	Concerns() []hypervisor.HostName
+	// RecordVersion is the version at which it was stored; 0 is that it was not.
+	RecordVersion() Version
+	// WithVersion returns a copy with another version.
+	WithVersion(Version) Record
+	// RelatedHosts lists the hosts whose agents are to see it.
+	RelatedHosts() []hypervisor.HostName
 }
 
 // Migration is all that is kept about one migration. There are many, and every writing is
@@ -154,15 +155,15 @@ type TargetReport struct {
 // Key implements Record.
 func (m *Migration) Key() Key { return Key{MigrationKind, string(m.Spec.ID)} }
 
-// At implements Record.
-func (m *Migration) At() Version { return m.Version }
+// RecordVersion implements Record.
+func (m *Migration) RecordVersion() Version { return m.Version }
 
-// With implements Record.
-func (m *Migration) With(v Version) Record { c := *m; c.Version = v; return &c }
+// WithVersion implements Record.
+func (m *Migration) WithVersion(v Version) Record { c := *m; c.Version = v; return &c }
 
-// Concerns implements Record. The source has nothing to do before the target listens, and its
+// RelatedHosts implements Record. The source has nothing to do before the target listens, and its
 // agent is not bothered until then.
-func (m *Migration) Concerns() []hypervisor.HostName {
+func (m *Migration) RelatedHosts() []hypervisor.HostName {
 	hosts := m.hosts()
 	return hosts[:]
 }
@@ -311,14 +312,14 @@ func (v *VM) MoveTo(host hypervisor.HostName) {
 // Key implements Record.
 func (v *VM) Key() Key { return Key{VMKind, string(v.VM.ID)} }
 
-// At implements Record.
-func (v *VM) At() Version { return v.Version }
+// RecordVersion implements Record.
+func (v *VM) RecordVersion() Version { return v.Version }
 
-// With implements Record.
-func (v *VM) With(n Version) Record { c := *v; c.Version = n; return &c }
+// WithVersion implements Record.
+func (v *VM) WithVersion(n Version) Record { c := *v; c.Version = n; return &c }
 
-// Concerns implements Record.
-func (v *VM) Concerns() []hypervisor.HostName { return []hypervisor.HostName{v.Host} }
+// RelatedHosts implements Record.
+func (v *VM) RelatedHosts() []hypervisor.HostName { return []hypervisor.HostName{v.Host} }
 
 // Host is what is kept about one host.
 type Host struct {
@@ -407,14 +408,14 @@ type Fencing struct {
 // Key implements Record.
 func (h *Host) Key() Key { return Key{HostKind, string(h.Host.Name)} }
 
-// At implements Record.
-func (h *Host) At() Version { return h.Version }
+// RecordVersion implements Record.
+func (h *Host) RecordVersion() Version { return h.Version }
 
-// With implements Record.
-func (h *Host) With(v Version) Record { c := *h; c.Version = v; return &c }
+// WithVersion implements Record.
+func (h *Host) WithVersion(v Version) Record { c := *h; c.Version = v; return &c }
 
-// Concerns implements Record.
-func (h *Host) Concerns() []hypervisor.HostName { return []hypervisor.HostName{h.Host.Name} }
+// RelatedHosts implements Record.
+func (h *Host) RelatedHosts() []hypervisor.HostName { return []hypervisor.HostName{h.Host.Name} }
 
 // Place returns the VM as placement sees it: the size that it has, and its constraints.
 // Local disks move with it. What else its hardware names is for the hypervisors to check,

@@ -58,7 +58,7 @@ func Feeds(r Record) []Feed {
 		return []Feed{Leases}
 	}
 	feeds := []Feed{Everything}
-	for _, h := range r.Concerns() {
+	for _, h := range r.RelatedHosts() {
 		if h != "" && !slices.Contains(feeds, Feed{Host: h}) {
 			feeds = append(feeds, Feed{Host: h})
 		}

@@ -209,7 +209,7 @@ func TestTheTableNamesTheFirstWhoStay(t *testing.T) {
 	e := sim.Evacuation{Host: "n1"}
 	for n := range 2 * (mostLeft + 5) { // two each have the same reason
 		why := placement.Reason{Check: "memory", Need: fmt.Sprint(n/2, "GiB"), Have: "none"}
-		e.Left = append(e.Left, sim.Left{VM: hypervisor.VMID(fmt.Sprintf("default/v%02d", n)),
+		e.Left = append(e.Left, sim.RemainingVM{VM: hypervisor.VMID(fmt.Sprintf("default/v%02d", n)),
 			Reasons: []placement.Reason{why}})
 	}
 	e.Left = append(e.Left[:3], e.Left[4:]...) // one is alone

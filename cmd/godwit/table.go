@@ -213,7 +213,7 @@ func (a answer) left(out io.Writer) {
 }
 
 // stay prints VMs that stay for the same reasons.
-func stay(out io.Writer, alike []sim.Left, host hypervisor.HostName) {
+func stay(out io.Writer, alike []sim.RemainingVM, host hypervisor.HostName) {
 	who := sim.Short(alike[0].VM) + " stays"
 	if n := len(alike) - 1; n > 0 {
 		who = fmt.Sprintf("%s and %d more stay", sim.Short(alike[0].VM), n)

@@ -123,7 +123,7 @@ func (s *Store) Put(_ context.Context, r store.Record,
 	if err := s.write("Put", key, text); err != nil {
 		return nil, err
 	}
-	s.records[key] = r.With(s.last)
+	s.records[key] = r.WithVersion(s.last)
 	return s.records[key], nil
 }
 
@@ -160,7 +160,7 @@ func (s *Store) Changes(_ context.Context, f store.Feed,
 			c.Records = append(c.Records, r)
 		}
 	}
-	slices.SortFunc(c.Records, func(a, b store.Record) int { return cmp.Compare(a.At(), b.At()) })
+	slices.SortFunc(c.Records, func(a, b store.Record) int { return cmp.Compare(a.RecordVersion(), b.RecordVersion()) })
 	return c, s.usable("Changes", store.Key{})
 }
 
@@ -169,9 +169,9 @@ func (s *Store) still(op string, key store.Key, r store.Record, while []store.Re
 	for _, read := range append([]store.Record{r}, while...) {
 		var at store.Version
 		if stored := s.records[read.Key()]; stored != nil {
-			at = stored.At()
+			at = stored.RecordVersion()
 		}
-		if at != read.At() {
+		if at != read.RecordVersion() {
 			return failed(op, key, store.Stale, nil)
 		}
 	}

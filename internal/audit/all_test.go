@@ -25,7 +25,7 @@ type slip struct {
 func (s slip) Put(ctx context.Context, r store.Record, while ...store.Record) (
 	store.Record, error) {
 	if *s.left--; *s.left == 0 {
-		r = r.With(r.At() + 1)
+		r = r.WithVersion(r.RecordVersion() + 1)
 	}
 	return s.Store.Put(ctx, r, while...)
 }

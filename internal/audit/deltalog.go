@@ -27,8 +27,8 @@ type DeltaLog struct{ texts map[store.Key][]byte }
 
 // Encode returns how to tell of a record, without remembering it.
 func (t *DeltaLog) Encode(r store.Record) (Change, error) {
-	c := Change{Record: nameOf(r.Key()), Version: uint64(r.At())}
-	text, err := json.Marshal(r.With(0))
+	c := Change{Record: nameOf(r.Key()), Version: uint64(r.RecordVersion())}
+	text, err := json.Marshal(r.WithVersion(0))
 	if err != nil {
 		return c, fmt.Errorf("audit log: %s: %w", c.Record, err)
 	}
@@ -54,7 +54,7 @@ func (t *DeltaLog) encodes(c Change, text []byte) bool {
 	if err != nil {
 		return false
 	}
-	again, err := json.Marshal(r.With(0))
+	again, err := json.Marshal(r.WithVersion(0))
 	return err == nil && bytes.Equal(again, text)
 }
 
@@ -82,7 +82,7 @@ func (t *DeltaLog) Decode(c Change, format int) (store.Record, error) {
 
 // Remember takes in that a record was told of. One that cannot be written is forgotten.
 func (t *DeltaLog) Remember(r store.Record) {
-	text, err := json.Marshal(r.With(0))
+	text, err := json.Marshal(r.WithVersion(0))
 	if err != nil {
 		t.Forget(r.Key())
 		return

@@ -86,7 +86,7 @@ func TestWhatIsToldIsHeard(t *testing.T) {
 			}
 			reader.Remember(got)
 			want, _ := store.Encode(r)
-			if text, _ := store.Encode(got); !bytes.Equal(text, want) || got.At() != r.At() {
+			if text, _ := store.Encode(got); !bytes.Equal(text, want) || got.RecordVersion() != r.RecordVersion() {
 				t.Fatalf("%s is heard as\n%s, want\n%s", line, text, want)
 			}
 		}

@@ -43,7 +43,7 @@ func flat(r store.Record) map[string]string {
 	if r == nil {
 		return values
 	}
-	encoded, err := json.Marshal(r.With(0))
+	encoded, err := json.Marshal(r.WithVersion(0))
 	if err != nil {
 		return values
 	}

@@ -57,7 +57,7 @@ func (t *History) Asked(who, what string, r store.Record) {
 	l := Line{}
 	if r != nil {
 		l = About(r)
-		l.Record, l.Version = nameOf(r.Key()), uint64(r.At())
+		l.Record, l.Version = nameOf(r.Key()), uint64(r.RecordVersion())
 	}
 	l.Kind, l.Who, l.What, l.Reasons = askedKind, who, cut(what), nil
 	_ = t.add(l)
@@ -92,7 +92,7 @@ func (a *audited) Put(ctx context.Context, r store.Record, while ...store.Record
 	store.Record, error) {
 	stored, err := a.Store.Put(ctx, r, while...)
 	if err == nil && r.Key().Kind != store.LeaseKind {
-		_ = a.trail.add(a.said.written(stored, r.At()))
+		_ = a.trail.add(a.said.written(stored, r.RecordVersion()))
 	}
 	return stored, err
 }
@@ -124,7 +124,7 @@ type said struct {
 // written returns the line of a record that was stored.
 func (s *said) written(r store.Record, was store.Version) Line {
 	l := about(r)
-	l.Was, l.Version = uint64(was), uint64(r.At())
+	l.Was, l.Version = uint64(was), uint64(r.RecordVersion())
 	now := l.What
 	if before := s.remember(r.Key(), now); before != "" && before != now {
 		l.What = before + " → " + now
@@ -136,7 +136,7 @@ func (s *said) written(r store.Record, was store.Version) Line {
 func (s *said) deleted(r store.Record) Line {
 	s.forget(r.Key())
 	l := about(r)
-	l.What, l.Reasons, l.Was = "deleted", nil, uint64(r.At())
+	l.What, l.Reasons, l.Was = "deleted", nil, uint64(r.RecordVersion())
 	return l
 }
 

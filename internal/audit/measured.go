@@ -58,7 +58,7 @@ func (m *measurer) look(_ *term, k *look) error {
 
 func (m *measurer) take(r store.Record) {
 	key := r.Key()
-	if old := m.known[key]; old != nil && old.At() > r.At() {
+	if old := m.known[key]; old != nil && old.RecordVersion() > r.RecordVersion() {
 		return
 	}
 	m.known[key] = r

@@ -68,7 +68,7 @@ func (s *recorded) Put(ctx context.Context, r store.Record, while ...store.Recor
 		s.wrote(about(r), r, err)
 		return stored, err
 	}
-	s.wrote(s.said.written(stored, r.At()), stored, nil)
+	s.wrote(s.said.written(stored, r.RecordVersion()), stored, nil)
 	s.told.Remember(stored)
 	return stored, nil
 }
@@ -91,7 +91,7 @@ func (s *recorded) wrote(l Line, r store.Record, answer error) {
 	c.Record, c.Version = "", 0 // the line says them
 	l.Journal = &Journal{Write: &c, Failed: Failure(answer)}
 	if answer != nil {
-		l.Was, l.Version = uint64(r.At()), 0
+		l.Was, l.Version = uint64(r.RecordVersion()), 0
 	}
 	s.did(l)
 }

@@ -182,7 +182,7 @@ type hasty struct{ store.Store }
 // Put implements store.Store.
 func (h hasty) Put(ctx context.Context, r store.Record, while ...store.Record) (
 	store.Record, error) {
-	return h.Store.Put(ctx, r.With(r.At()+1), while...)
+	return h.Store.Put(ctx, r.WithVersion(r.RecordVersion()+1), while...)
 }
 
 // TestWhatIsWrittenOnAnotherConditionDiffers, even when the same is written.

@@ -80,7 +80,7 @@ func (s *replayStore) Get(_ context.Context, key store.Key) (store.Record, error
 // Put implements [store.Store].
 func (s *replayStore) Put(_ context.Context, r store.Record, _ ...store.Record) (
 	store.Record, error) {
-	d, err := s.meet("Put", &attempt{key: r.Key(), record: r, was: r.At()})
+	d, err := s.meet("Put", &attempt{key: r.Key(), record: r, was: r.RecordVersion()})
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (s *replayStore) Put(_ context.Context, r store.Record, _ ...store.Record) 
 
 // Delete implements [store.Store].
 func (s *replayStore) Delete(_ context.Context, r store.Record, _ ...store.Record) error {
-	_, err := s.meet("Delete", &attempt{key: r.Key(), was: r.At()})
+	_, err := s.meet("Delete", &attempt{key: r.Key(), was: r.RecordVersion()})
 	if err == nil {
 		delete(s.known, r.Key())
 	}
@@ -141,7 +141,7 @@ func (k *look) find(a *attempt, anyOrder bool) int {
 func (s *replayStore) miss(a *attempt) store.StoreKind {
 	if s.attempt == nil {
 		if s.attempt = a; a.record != nil {
-			a.record = a.record.With(a.was) // its owner may use it again
+			a.record = a.record.WithVersion(a.was) // its owner may use it again
 		}
 		a.said = slices.Clone(s.said)
 	}

@@ -94,7 +94,7 @@ func (c *timeline) look(_ *term, k *look) error {
 	c.now = k.at
 	for _, r := range k.changes.Records {
 		key := r.Key()
-		if old := c.known[key]; old == nil || old.At() < r.At() {
+		if old := c.known[key]; old == nil || old.RecordVersion() < r.RecordVersion() {
 			c.changed(old, r)
 			c.known[key] = r
 		}

@@ -36,9 +36,9 @@ func Judge(ctx context.Context, s store.Store, host hypervisor.HostName, deletes
 	}
 	at := store.Version(0)
 	if w.Old != nil {
-		at = w.Old.At()
+		at = w.Old.RecordVersion()
 	}
-	if at != r.At() && (w.Old != nil || !deletes) {
+	if at != r.RecordVersion() && (w.Old != nil || !deletes) {
 		return w, "", &store.StoreError{Op: "Put", Key: r.Key(), Kind: store.Stale}
 	}
 	if deletes {
@@ -71,7 +71,7 @@ func (w *Write) others(ctx context.Context, s store.Store, while []store.Record)
 	for _, r := range while {
 		if k := r.Key(); k.Kind == store.VMKind {
 			v, err := store.VMNamed(ctx, s, hypervisor.VMID(k.Name))
-			if err != nil || v == nil || v.Version != r.At() {
+			if err != nil || v == nil || v.Version != r.RecordVersion() {
 				return nil, err
 			}
 			return []*store.VM{v}, nil // the first: no write depends on more

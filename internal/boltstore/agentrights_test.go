@@ -46,7 +46,7 @@ func TestAnAgentMovesDisksAsItWasAsked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, why, err := boltstore.Judge(t.Context(), records, "n1", false, row.next.With(stored.At()), nil)
+		_, why, err := boltstore.Judge(t.Context(), records, "n1", false, row.next.WithVersion(stored.RecordVersion()), nil)
 		if err != nil || (why == "") != row.may {
 			t.Errorf("%s: %q, %v", row.name, why, err)
 		}

@@ -180,7 +180,7 @@ func (c *Client) Put(ctx context.Context, r store.Record,
 		return nil, &store.StoreError{Op: opPut, Key: key, Kind: store.Unanswered,
 			Err: fmt.Errorf("at %s: the answer has no version", c.path)}
 	}
-	return r.With(a.Record.Version), nil
+	return r.WithVersion(a.Record.Version), nil
 }
 
 // Delete implements store.Store.

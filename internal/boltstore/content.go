@@ -147,7 +147,7 @@ func inspect(file io.ReaderAt, size int64) (c *contents, wrong []error) {
 // disagrees says where the records, and the last transaction, are not what the totals say.
 func (c *contents) disagrees(txn uint64) (wrong []error) {
 	for _, key := range slices.SortedFunc(maps.Keys(c.records), compareKeys) {
-		if at := c.records[key].record.At(); uint64(at) > c.totals.last {
+		if at := c.records[key].record.RecordVersion(); uint64(at) > c.totals.last {
 			wrong = append(wrong, damaged("%s %q is of the version %d, after the last one", key.Kind,
 				key.Name, at))
 		}

@@ -74,14 +74,14 @@ func writeOne(s *boltstore.Store, name string, say func(string, ...any)) error {
 		next := vmOn(name, "n1")
 		next.NotMigratableReason = strings.Repeat(name, 700) // two or three pages
 		if old != nil {
-			next.Boots, next.Version = old.(*store.VM).Boots+1, old.At()
+			next.Boots, next.Version = old.(*store.VM).Boots+1, old.RecordVersion()
 		}
 		say("try %s %d", name, next.Boots)
 		stored, err := s.Put(ctx, next)
 		if err != nil {
 			return err
 		}
-		say("done %s %d %d", name, next.Boots, stored.At())
+		say("done %s %d %d", name, next.Boots, stored.RecordVersion())
 	}
 }
 
@@ -113,10 +113,10 @@ func TestAKilledWriterLosesNothing(t *testing.T) {
 		for _, r := range everything(t, check) {
 			vm := r.(*store.VM)
 			name := string(vm.VM.ID)
-			if vm.Boots < acked[name] || vm.Boots > tried[name] || vm.At() < version[name] ||
+			if vm.Boots < acked[name] || vm.Boots > tried[name] || vm.RecordVersion() < version[name] ||
 				vm.NotMigratableReason != strings.Repeat(name, 700) {
 				t.Errorf("round %d: %s has %d at version %d; acknowledged %d at %d, tried %d",
-					round, name, vm.Boots, vm.At(), acked[name], version[name], tried[name])
+					round, name, vm.Boots, vm.RecordVersion(), acked[name], version[name], tried[name])
 			}
 		}
 		if got := len(everything(t, check)); got < len(acked) {

@@ -208,7 +208,7 @@ func fingerprint(t testing.TB, all []store.Record) string {
 	for _, r := range all {
 		text, err := store.Encode(r)
 		must(t, err)
-		lines = append(lines, fmt.Sprintf("%s %d %x", r.Key().Name, r.At(), sha256.Sum256(text)))
+		lines = append(lines, fmt.Sprintf("%s %d %x", r.Key().Name, r.RecordVersion(), sha256.Sum256(text)))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")

@@ -37,7 +37,7 @@ func TestARestoredCopyIsNotTheStoreThatWasSeen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return store.Revision(r.At())
+		return store.Revision(r.RecordVersion())
 	}
 	s := reopen(nil)
 	before := put(s, "a")

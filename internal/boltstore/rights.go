@@ -365,7 +365,7 @@ func (q *Asked) mayChange(key store.Key, old, next store.Record) error {
 		return q.forbidden(Admin, "to delete a "+key.Kind.String())
 	case old == nil:
 		may = slices.Concat(may, made[key.Kind])
-	case old.At() != next.At():
+	case old.RecordVersion() != next.RecordVersion():
 		return &store.StoreError{Op: q.Op, Key: key, Kind: store.Stale}
 	}
 	for _, f := range q.Fields {

@@ -173,12 +173,12 @@ func TestAViewerReadsAndWritesNothing(t *testing.T) {
 		if got, err := viewer.Get(ctx, r.Key()); err != nil || got == nil {
 			t.Errorf("a viewer reads %v: %v, %v", kind, got, err)
 		}
-		for what, next := range map[string]store.Record{"change": stored, "create": r.With(0)} {
+		for what, next := range map[string]store.Record{"change": stored, "create": r.WithVersion(0)} {
 			_, err = viewer.Put(ctx, next)
 			refused(t, o, what+" "+kind.String(), err)
 		}
 		refused(t, o, "delete "+kind.String(), viewer.Delete(ctx, stored))
-		if now, err := o.store.Get(ctx, r.Key()); err != nil || now == nil || now.At() != stored.At() {
+		if now, err := o.store.Get(ctx, r.Key()); err != nil || now == nil || now.RecordVersion() != stored.RecordVersion() {
 			t.Errorf("%v was changed: %v, %v", kind, now, err)
 		}
 		_, err = stranger.Get(ctx, r.Key())
@@ -230,7 +230,7 @@ func TestAnOperatorChangesWhatIsItsOwn(t *testing.T) {
 			t.Errorf("an admin writes %v: %v", kind, err)
 		}
 		o.last()
-		err = operator.Delete(ctx, anyRecord(kind).With(0))
+		err = operator.Delete(ctx, anyRecord(kind).WithVersion(0))
 		if kind != store.VMKind && !errors.Is(err, store.Forbidden) || kind == store.VMKind && errors.Is(err, store.Forbidden) {
 			t.Errorf("an operator deletes %v: %v", kind, err)
 		}
@@ -256,7 +256,7 @@ func TestAnOperatorChangesWhatIsItsOwn(t *testing.T) {
 	ended := &store.Migration{Spec: migration.Spec{ID: "new#2", VM: "new"}, State: migration.State{Target: "n2"}}
 	_, err := operator.Put(ctx, ended)
 	refused(t, o, "a migration that has a state", err)
-	guessed := vmOn("v", "n2").With(1 << 40)
+	guessed := vmOn("v", "n2").WithVersion(1 << 40)
 	if _, err := operator.Put(ctx, guessed); !errors.Is(err, store.Stale) {
 		t.Errorf("a version that is guessed: %v", err)
 	}

@@ -299,7 +299,7 @@ func (h *handler) write(ctx context.Context, asked *Asked, q request) (answer, e
 		if err != nil {
 			return answer{}, err
 		}
-		s := sent{Key: keyTo(stored.Key()), Version: stored.At()} // the client has the rest
+		s := sent{Key: keyTo(stored.Key()), Version: stored.RecordVersion()} // the client has the rest
 		return answer{Record: &s}, nil
 	}
 	return answer{}, bad("%s of nothing", op)

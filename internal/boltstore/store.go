@@ -208,7 +208,7 @@ func (s *Store) Put(ctx context.Context, r store.Record,
 	}); err != nil {
 		return nil, err
 	}
-	r = r.With(store.Version(next.last))
+	r = r.WithVersion(store.Version(next.last))
 	s.apply(next, key, old.record, stored{r, sum})
 	return r, nil
 }
@@ -264,9 +264,9 @@ func (s *Store) admit(ctx context.Context, op string, r store.Record,
 	for _, read := range append([]store.Record{r}, while...) {
 		var at store.Version
 		if is := s.records[read.Key()].record; is != nil {
-			at = is.At()
+			at = is.RecordVersion()
 		}
-		if at != read.At() {
+		if at != read.RecordVersion() {
 			return refuse(op, read.Key(), store.Stale, nil)
 		}
 	}

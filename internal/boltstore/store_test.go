@@ -89,8 +89,8 @@ func TestABackupIsAStore(t *testing.T) {
 	}
 	_, err = s.Put(ctx, lost)
 	wantError(t, err, store.Stale)
-	if next := put(t, s, old); next.At() <= lost.At() {
-		t.Errorf("version %d after %d, which is lost", next.At(), lost.At())
+	if next := put(t, s, old); next.RecordVersion() <= lost.RecordVersion() {
+		t.Errorf("version %d after %d, which is lost", next.RecordVersion(), lost.RecordVersion())
 	}
 	_, err = s.Put(ctx, lost)
 	wantError(t, err, store.Stale)

@@ -138,10 +138,10 @@ func (k key) from() (store.Key, error) {
 
 func sendRecord(r store.Record) (sent, error) {
 	text, err := store.Encode(r)
-	return sent{keyTo(r.Key()), r.At(), text}, err
+	return sent{keyTo(r.Key()), r.RecordVersion(), text}, err
 }
 
-func conditionOf(r store.Record) condition { return condition{keyTo(r.Key()), r.At()} }
+func conditionOf(r store.Record) condition { return condition{keyTo(r.Key()), r.RecordVersion()} }
 
 func conditionsOf(while []store.Record) []condition {
 	var all []condition
@@ -204,7 +204,7 @@ type mention struct {
 	version store.Version
 }
 
-func (m mention) Key() store.Key                    { return m.key }
-func (m mention) At() store.Version                 { return m.version }
-func (m mention) With(v store.Version) store.Record { return mention{m.key, v} }
-func (m mention) Concerns() []hypervisor.HostName   { return nil }
+func (m mention) Key() store.Key                           { return m.key }
+func (m mention) RecordVersion() store.Version             { return m.version }
+func (m mention) WithVersion(v store.Version) store.Record { return mention{m.key, v} }
+func (m mention) RelatedHosts() []hypervisor.HostName      { return nil }

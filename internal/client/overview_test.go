@@ -277,7 +277,7 @@ func TestASilentLeaderIsAnAlarm(t *testing.T) {
 			next := *lease
 			next.Beats++
 			r, _ := s.Get(t.Context(), lease.Key())
-			put(t, s, next.With(r.At()))
+			put(t, s, next.WithVersion(r.RecordVersion()))
 		}
 		o := f.Look(t.Context())
 		if len(o.Alarms) != row.want {

@@ -67,7 +67,7 @@ func (c *Cluster) take(feed store.Feed, changes *store.Changes) {
 		})
 	}
 	for _, r := range changes.Records {
-		if old := c.records[r.Key()]; old == nil || old.At() < r.At() {
+		if old := c.records[r.Key()]; old == nil || old.RecordVersion() < r.RecordVersion() {
 			c.records[r.Key()] = r
 		}
 	}

@@ -48,7 +48,7 @@ func (d *Client) addVM(ctx context.Context, v *store.VM, life store.Life) (*stor
 	life.ID = rand.Text()
 	counted := *v
 	counted.Life, counted.Moves = &life, max(1, v.Moves)
-	fresh := counted.With(0)
+	fresh := counted.WithVersion(0)
 	stored, err := d.Store.Put(ctx, fresh)
 	switch {
 	case errors.Is(err, store.Stale):

@@ -203,7 +203,7 @@ func (g *Gate) Close() error { return g.save(time.Now()) }
 func (g *Gate) Get(ctx context.Context, key store.Key) (store.Record, error) {
 	r, err := g.store.Get(store.WithMark(ctx, g.Mark()), key)
 	if r != nil && err == nil {
-		g.saw(r.At())
+		g.saw(r.RecordVersion())
 	}
 	return r, err
 }
@@ -213,7 +213,7 @@ func (g *Gate) Put(ctx context.Context, r store.Record, while ...store.Record) (
 	error) {
 	stored, err := g.store.Put(store.WithMark(ctx, g.Mark()), r, while...)
 	if err == nil {
-		g.saw(stored.At())
+		g.saw(stored.RecordVersion())
 	}
 	return stored, err
 }
@@ -232,7 +232,7 @@ func (g *Gate) Changes(ctx context.Context, f store.Feed, since store.Revision) 
 	}
 	var last store.Version
 	for _, r := range c.Records {
-		last = max(last, r.At())
+		last = max(last, r.RecordVersion())
 	}
 	g.saw(last)
 	return c, nil

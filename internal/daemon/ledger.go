@@ -123,7 +123,7 @@ func (l *Ledger) Keep(h store.Holding) error {
 // textOf is what of a holding matters.
 func textOf(h store.Holding) []byte {
 	if h.Record != nil {
-		h.Record = h.Record.With(0).(*store.VM)
+		h.Record = h.Record.WithVersion(0).(*store.VM)
 	}
 	text, err := json.Marshal(h)
 	if err != nil {

@@ -31,7 +31,7 @@ func TestALedgerForgetsNoHandOverBecauseTheClockJumped(t *testing.T) {
 		h := store.Holding{VM: hypervisor.VMID(id), Record: &store.VM{
 			VM: hypervisor.VM{ID: "v", Memory: 1 << 20, CPUs: 1}, Host: "n1", Moves: 1, Boots: 1}}
 		if gone {
-			h.Left = &store.Left{To: "n2", Move: "m"}
+			h.Left = &store.Departure{To: "n2", Move: "m"}
 		}
 		if err := reopened(at).Keep(h); err != nil {
 			t.Fatal(err)

@@ -41,7 +41,7 @@ type counter struct {
 func (c *counter) count(ctx context.Context) error {
 	vm := vmOn("counter", "n1")
 	if c.last != nil {
-		vm.Version = c.last.At()
+		vm.Version = c.last.RecordVersion()
 	}
 	vm.Boots = c.acked + 1
 	c.tried = vm.Boots
@@ -99,7 +99,7 @@ func TestAClusterThatLosesMembersLosesNothing(t *testing.T) {
 	}
 	eventually(t, next, harmless...)
 	after := changes(t, s, store.Everything, seen.Next)
-	if len(after.Records) != 1 || after.Records[0].At() != n.last.At() {
+	if len(after.Records) != 1 || after.Records[0].RecordVersion() != n.last.RecordVersion() {
 		t.Errorf("the reader is told %+v, want %+v", after.Records, n.last)
 	}
 }
@@ -149,8 +149,8 @@ func TestALeaderThatIsStoppedIsLeftBehind(t *testing.T) {
 			got, err = s.Changes(ctx, feeds[i%2], since[i])
 			return err
 		}, store.Unavailable)
-		if len(got.Records) != 1 || got.Records[0].At() != n.last.At() {
-			t.Errorf("client %d is told %+v, want version %d", i, got.Records, n.last.At())
+		if len(got.Records) != 1 || got.Records[0].RecordVersion() != n.last.RecordVersion() {
+			t.Errorf("client %d is told %+v, want version %d", i, got.Records, n.last.RecordVersion())
 		}
 	}
 	c.Continue(leader)
@@ -211,7 +211,7 @@ func TestACompactionUnderReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := changes(t, late, store.Feed{Host: "n1"}, seen)
-	if !got.Reset || len(got.Records) != 1 || got.Records[0].At() != vm.At() {
+	if !got.Reset || len(got.Records) != 1 || got.Records[0].RecordVersion() != vm.RecordVersion() {
 		t.Errorf("a reader from before a compaction is told %+v", got)
 	}
 	follows(t, late, store.Feed{Host: "n1"}, got.Next, vm)
@@ -266,8 +266,8 @@ func follows(t *testing.T, s store.Store, of store.Feed, at store.Revision,
 	for range 20 {
 		vm = put(t, s, vm)
 		got := changes(t, s, of, at)
-		if len(got.Records) != 1 || got.Records[0].At() != vm.At() {
-			t.Errorf("feed %+v since %d: told %+v, want version %d", of, at, got, vm.At())
+		if len(got.Records) != 1 || got.Records[0].RecordVersion() != vm.RecordVersion() {
+			t.Errorf("feed %+v since %d: told %+v, want version %d", of, at, got, vm.RecordVersion())
 		}
 		if !got.Reset {
 			return vm
@@ -293,7 +293,7 @@ func TestClose(t *testing.T) {
 		for _, ask := range []func() error{
 			func() error { _, err := s.Get(ctx, key); return err },
 			func() error { _, err := s.Put(ctx, vmOn("w", "n1")); return err },
-			func() error { return s.Delete(ctx, vmOn("v", "n1").With(1)) },
+			func() error { return s.Delete(ctx, vmOn("v", "n1").WithVersion(1)) },
 			func() error { _, err := s.Changes(ctx, store.Everything, at); return err },
 			func() error { return s.Wait(ctx, store.Everything, at) },
 		} {
@@ -324,8 +324,8 @@ func TestADeafWatchIsNoticed(t *testing.T) {
 		s.Deafen()
 		vm = put(t, s, vm)
 		got := changes(t, s, of, at)
-		if len(got.Records) != 1 || got.Records[0].At() != vm.At() {
-			t.Errorf("feed %+v: told %+v, want version %d", of, got, vm.At())
+		if len(got.Records) != 1 || got.Records[0].RecordVersion() != vm.RecordVersion() {
+			t.Errorf("feed %+v: told %+v, want version %d", of, got, vm.RecordVersion())
 		}
 		vm = follows(t, s, of, got.Next, vm)
 	}

@@ -30,7 +30,7 @@ func TestAForeignKeyIsRemovedAsAdvised(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := open(t, c, "/foreign/").Changes(t.Context(), store.Everything, 0)
-	if err != nil || len(all.Records) != 1 || all.Records[0].At() != v.At() {
+	if err != nil || len(all.Records) != 1 || all.Records[0].RecordVersion() != v.RecordVersion() {
 		t.Errorf("without the key: %v, %v", all.Records, err)
 	}
 }

@@ -162,7 +162,7 @@ func scatter(t *testing.T, s store.Store) map[store.Key]store.Record {
 			delete(stored, r.Key())
 			continue
 		default:
-			r = r.With(old.At())
+			r = r.WithVersion(old.RecordVersion())
 		}
 		stored[r.Key()] = put(t, s, r)
 	}
@@ -243,8 +243,8 @@ func TestSeveralClientsLeaveNothingBehind(t *testing.T) {
 	_, err := s.Put(t.Context(), vm)
 	conformance.WantKind(t, err, store.Stale)
 	conformance.WantKind(t, s.Delete(t.Context(), vm), store.Stale)
-	if got, err := s.Get(t.Context(), vm.Key()); err != nil || got.At() != next.At() {
-		t.Errorf("%+v, %v: want version %d", got, err, next.At())
+	if got, err := s.Get(t.Context(), vm.Key()); err != nil || got.RecordVersion() != next.RecordVersion() {
+		t.Errorf("%+v, %v: want version %d", got, err, next.RecordVersion())
 	}
 	for range 2 { // a client that believes that it is there deletes it again
 		for _, by := range []store.Store{other, s} {
@@ -302,8 +302,8 @@ func TestAFeedOfManyPagesIsReadAtOneMoment(t *testing.T) {
 				if r.(*store.VM).Host == "n1" {
 					here++
 				}
-				if r.At() > store.Version(got.Next) {
-					t.Errorf("a record is of revision %d, in an answer of %d", r.At(), got.Next)
+				if r.RecordVersion() > store.Version(got.Next) {
+					t.Errorf("a record is of revision %d, in an answer of %d", r.RecordVersion(), got.Next)
 				}
 			}
 			if here < many || here > many+1 {

@@ -25,7 +25,7 @@ func TestARestoredSnapshotIsNotTheStoreThatWasSeen(t *testing.T) {
 	if err != nil || h.Cluster == "" || h.Instance != instance || instance == "" {
 		t.Fatalf("%+v in %q: %v", h, instance, err)
 	}
-	mark := store.Mark{Cluster: h.Cluster, Instance: instance, Revision: store.Revision(vm.At())}
+	mark := store.Mark{Cluster: h.Cluster, Instance: instance, Revision: store.Revision(vm.RecordVersion())}
 	seen := store.WithMark(ctx, mark)
 	if _, err := s.Get(seen, vm.Key()); err != nil {
 		t.Fatalf("the store that was seen: %v", err)
@@ -102,12 +102,12 @@ func TestAnEtcdThatIsSetBackIsRecognised(t *testing.T) {
 				late, err = s.Put(ctx, vmOn("late", "n1"))
 				return err
 			}, store.Unavailable, store.Unanswered)
-			mark := store.Mark{Cluster: h.Cluster, Instance: instance, Revision: store.Revision(late.At())}
+			mark := store.Mark{Cluster: h.Cluster, Instance: instance, Revision: store.Revision(late.RecordVersion())}
 			if got := changes(t, s, store.Everything, 0); len(got.Records) != 2 {
 				t.Fatalf("before: %v", got.Records)
 			}
 			put(t, s, vmOn("later", "n1"))
-			changes(t, s, store.Everything, store.Revision(late.At()))
+			changes(t, s, store.Everything, store.Revision(late.RecordVersion()))
 			c.Kill(0)
 			c.Restore(0, backup)
 			restored(c)

@@ -23,7 +23,7 @@ func (k *known) keep(r store.Record) {
 	key := r.Key()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if have := k.at(key); have != nil && have.At() > r.At() {
+	if have := k.at(key); have != nil && have.RecordVersion() > r.RecordVersion() {
 		return
 	}
 	if k.young == nil {
@@ -39,7 +39,7 @@ func (k *known) keep(r store.Record) {
 func (k *known) find(key store.Key, v store.Version) store.Record {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if r := k.at(key); r != nil && r.At() == v {
+	if r := k.at(key); r != nil && r.RecordVersion() == v {
 		return r
 	}
 	return nil

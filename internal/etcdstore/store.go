@@ -101,7 +101,7 @@ func (s *Store) Put(ctx context.Context, r store.Record, while ...store.Record) 
 	if err != nil {
 		return nil, err
 	}
-	if old == nil && r.At() != 0 {
+	if old == nil && r.RecordVersion() != 0 {
 		return nil, stale("Put", key)
 	}
 	w := s.write("Put", r, while)
@@ -110,7 +110,7 @@ func (s *Store) Put(ctx context.Context, r store.Record, while ...store.Record) 
 	if err != nil {
 		return nil, err
 	}
-	stored := r.With(at)
+	stored := r.WithVersion(at)
 	s.known.keep(stored)
 	return stored, nil
 }
@@ -136,21 +136,21 @@ func (s *Store) Delete(ctx context.Context, r store.Record, while ...store.Recor
 // before returns the record as it is stored, for the feeds that it is in. It answers nil
 // for one that is to be created, or is not there, and Stale for one that has changed.
 func (s *Store) before(ctx context.Context, op string, r store.Record) (store.Record, error) {
-	if r.At() == 0 && op == "Put" {
+	if r.RecordVersion() == 0 && op == "Put" {
 		return nil, nil
 	}
 	key := r.Key()
-	if old := s.known.find(key, r.At()); old != nil {
+	if old := s.known.find(key, r.RecordVersion()); old != nil {
 		return old, nil
 	}
-	if signs(key.Kind) && r.At() != 0 {
+	if signs(key.Kind) && r.RecordVersion() != 0 {
 		return r, nil // they are always in the same feed
 	}
 	got, err := s.read(ctx, clientv3.OpGet(s.keys.record(key)))
 	if err != nil {
 		return nil, unread(op, key, err)
 	}
-	if kvs := got.Get().Kvs; len(kvs) > 0 && store.Version(kvs[0].ModRevision) != r.At() {
+	if kvs := got.Get().Kvs; len(kvs) > 0 && store.Version(kvs[0].ModRevision) != r.RecordVersion() {
 		return nil, stale(op, key)
 	}
 	return s.first(op, key, got.Get())
@@ -167,7 +167,7 @@ func storable(r store.Record) error {
 	if !utf8.ValidString(r.Key().Name) {
 		return errNoText
 	}
-	for _, h := range r.Concerns() {
+	for _, h := range r.RelatedHosts() {
 		if !utf8.ValidString(string(h)) {
 			return errNoText
 		}

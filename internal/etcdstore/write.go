@@ -67,7 +67,7 @@ func (w *write) commit(ctx context.Context) (store.Version, error) {
 	var otherwise []clientv3.Op
 	for _, r := range w.read {
 		key := w.store.keys.record(r.Key())
-		at := revision(store.Revision(r.At()))
+		at := revision(store.Revision(r.RecordVersion()))
 		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(key), "=", at))
 		otherwise = append(otherwise, clientv3.OpGet(key, clientv3.WithKeysOnly()))
 	}
@@ -115,7 +115,7 @@ func (w *write) refused(r *clientv3.TxnResponse) error {
 			w.store.known.drop(w.key)
 			return nil
 		}
-		if at != revision(store.Revision(read.At())) {
+		if at != revision(store.Revision(read.RecordVersion())) {
 			return stale(w.op, read.Key())
 		}
 	}
@@ -144,7 +144,7 @@ func (w *write) full(ctx context.Context) store.StoreKind {
 	if kvs := got.Get().Kvs; len(kvs) > 0 {
 		at = store.Version(kvs[0].ModRevision)
 	}
-	if at == w.read[0].At() {
+	if at == w.read[0].RecordVersion() {
 		return store.Full
 	}
 	return store.Unanswered

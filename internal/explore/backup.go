@@ -76,10 +76,10 @@ func (w *World) setBack() {
 	for _, r := range w.backup {
 		now, _ := w.Store.Get(w.ctx, r.Key())
 		if now == nil {
-			w.put(r.With(0))
+			w.put(r.WithVersion(0))
 			continue
 		}
-		w.put(r.With(now.At()))
+		w.put(r.WithVersion(now.RecordVersion()))
 	}
 	if w.Scene.Marks {
 		w.restored(store.Jump{After: w.saved, Before: before})

@@ -230,7 +230,7 @@ func (w *world) give() {
 		Boots: v.Boots, Evidence: from.Proof()}
 	w.say("* given to %s", r.Target)
 	if old, _ := w.store.Get(ctx, r.Key()); old != nil {
-		r.Version = old.At()
+		r.Version = old.RecordVersion()
 	}
 	w.put(r)
 	v.Host, v.EvacuateFrom = r.Target, ""

@@ -92,7 +92,7 @@ type careless struct{ store.Store }
 func (c careless) Put(ctx context.Context, r store.Record, while ...store.Record) (
 	store.Record, error) {
 	if old, err := c.Get(ctx, r.Key()); err == nil && old != nil {
-		r = r.With(old.At())
+		r = r.WithVersion(old.RecordVersion())
 	}
 	return c.Store.Put(ctx, r)
 }

@@ -94,8 +94,8 @@ func (w *World) restored(lost store.Jump) {
 func (w *World) live(p int) bool { return w.Procs[p].Brain != nil && !w.Procs[p].Hung }
 
 // hearing is what a leader has heard after a Grace.
-func (w *World) hearing(c *controller.FailoverConfig) controller.Hearing {
-	h := controller.Hearing{Lasted: c.Grace}
+func (w *World) hearing(c *controller.FailoverConfig) controller.HeartbeatObservation {
+	h := controller.HeartbeatObservation{Lasted: c.Grace}
 	for p := 1; p < len(w.lines); p++ {
 		rec := w.record(uint8(p))
 		off := rec.Fenced && rec.Refuted() == ""

@@ -25,7 +25,7 @@ func (l *line) Get(ctx context.Context, key store.Key) (store.Record, error) {
 	}
 	r, err := l.w.Store.Get(ctx, key)
 	if r != nil && err == nil {
-		l.w.saw(l.p, r.At())
+		l.w.saw(l.p, r.RecordVersion())
 	}
 	return r, err
 }
@@ -49,7 +49,7 @@ func (l *line) Put(ctx context.Context, r store.Record, while ...store.Record) (
 	if fate == Unanswered {
 		return nil, &store.StoreError{Op: "Put", Key: r.Key(), Kind: store.Unanswered}
 	}
-	l.w.saw(l.p, stored.At())
+	l.w.saw(l.p, stored.RecordVersion())
 	return stored, nil
 }
 
@@ -86,7 +86,7 @@ func (l *line) Changes(ctx context.Context, f store.Feed, since store.Revision) 
 	}
 	c, err := l.w.Store.Changes(ctx, f, since)
 	for _, r := range c.Records {
-		l.w.saw(l.p, r.At())
+		l.w.saw(l.p, r.RecordVersion())
 	}
 	l.w.Procs[l.p].Seen = c.Next
 	return c, err

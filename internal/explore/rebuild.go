@@ -51,7 +51,7 @@ func (w *World) give(from, v int) {
 	r := &store.Rebuild{VM: next.VM.ID, Source: next.Host, Target: w.hostOf(w.shelter(from)),
 		Decided: w.Now, Boots: next.Boots, Evidence: w.record(uint8(from)).Proof()}
 	if old, _ := w.Store.Get(w.ctx, r.Key()); old != nil {
-		r.Version = old.At()
+		r.Version = old.RecordVersion()
 	}
 	w.put(r)
 	next.MoveTo(r.Target)

@@ -119,7 +119,7 @@ func TestARecordThatIsNotStoredCounts(t *testing.T) {
 	}
 	w.Touched |= 1 << theStore
 	for p := range w.Len() { // they have read that it changed, and not what
-		w.Procs[p].Seen = store.Revision(stored.At())
+		w.Procs[p].Seen = store.Revision(stored.RecordVersion())
 	}
 	if k.print() == before {
 		t.Error("a record that is no longer stored counts as one that is")

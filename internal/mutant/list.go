@@ -82,7 +82,7 @@ var Planted = []Mutant{
 		"{\"overdue\", overdue, fail, noteOverdue},"},
 	// The store.
 	{"forgets to compare versions", "store/memory.go",
-		"if versionOf(old) != r.At() {", "if false {"},
+		"if versionOf(old) != r.RecordVersion() {", "if false {"},
 	{"forgets a change now and then", "store/memory.go", "since+1, func", "since+2, func"},
 }
 

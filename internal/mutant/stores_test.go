@@ -24,7 +24,7 @@ func (s overwriting) Put(ctx context.Context, r store.Record, while ...store.Rec
 	if err != nil || now == nil {
 		return nil, err
 	}
-	return s.Store.Put(ctx, r.With(now.At()))
+	return s.Store.Put(ctx, r.WithVersion(now.RecordVersion()))
 }
 
 // leaky acknowledges every ninth write, and does not store it.
@@ -36,7 +36,7 @@ type leaky struct {
 func (s leaky) Put(ctx context.Context, r store.Record, while ...store.Record) (
 	store.Record, error) {
 	if *s.writes++; *s.writes%9 == 0 {
-		return r.With(r.At() + 1), nil
+		return r.WithVersion(r.RecordVersion() + 1), nil
 	}
 	return s.Store.Put(ctx, r, while...)
 }
@@ -48,7 +48,7 @@ func (s volatile) Put(ctx context.Context, r store.Record, while ...store.Record
 	store.Record, error) {
 	if s.Dies && s.After == 1 {
 		s.After = 0
-		return r.With(r.At() + 1), nil
+		return r.WithVersion(r.RecordVersion() + 1), nil
 	}
 	return s.FlakyStore.Put(ctx, r, while...)
 }

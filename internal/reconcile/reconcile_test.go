@@ -30,7 +30,7 @@ func in(r *store.VM, s hypervisor.DomainState) store.Holding {
 }
 
 func left(r *store.VM, to string, by migration.ID) store.Holding {
-	return store.Holding{VM: "v", Record: r, Left: &store.Left{To: hypervisor.HostName(to), Move: by}}
+	return store.Holding{VM: "v", Record: r, Left: &store.Departure{To: hypervisor.HostName(to), Move: by}}
 }
 
 // anew gives a record a life.
@@ -191,7 +191,7 @@ func TestWhereAVMIs(t *testing.T) {
 				"n2": {in(vm("n2", 1), hypervisor.Received)}}},
 		{name: "it is being sent", stored: vm("n1", 1), is: "n1",
 			says: says{"n1": {{VM: "v", State: hypervisor.Running, Record: vm("n1", 1),
-				Left: &store.Left{To: "n2", Move: "m"}}}, "n2": {in(vm("n2", 1), hypervisor.Receiving)}}},
+				Left: &store.Departure{To: "n2", Move: "m"}}}, "n2": {in(vm("n2", 1), hypervisor.Receiving)}}},
 		{name: "it left, and has not come", stored: vm("n1", 1),
 			conflict: "it has left for n2, and n2 has nothing of it",
 			says:     says{"n1": {left(vm("n1", 1), "n2", "m")}, "n2": {}}},

@@ -186,7 +186,7 @@ func TestShardsDivideTheWorlds(t *testing.T) {
 }
 
 func TestFillTakesTheMakespanFromTheDrains(t *testing.T) {
-	never := []sim.Left{{VM: "default/a"}, {VM: "default/b"}}
+	never := []sim.RemainingVM{{VM: "default/a"}, {VM: "default/b"}}
 	tests := []struct {
 		name     string
 		result   sim.Result

@@ -12,8 +12,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// A stand-in is a number that no whole one is, in whose place is an infinite one.
-type standIn struct {
+// A placeholder is a number that no whole one is, in whose place is an infinite one.
+type placeholder struct {
 	at  *token.Token
 	was ast.Node
 	set func(ast.Node)
@@ -25,10 +25,10 @@ type standIn struct {
 // complained of then is one of them in the wrong place. The document is sound otherwise: v holds
 // what it says, and again in the end.
 func (d *Document) fractions(v any, report *Report) error {
-	all := map[*token.Token]standIn{}
+	all := map[*token.Token]placeholder{}
 	each(d.root, func(node ast.Node, set func(ast.Node)) {
 		if t := fraction(node); t != nil {
-			all[t] = standIn{t, node, set}
+			all[t] = placeholder{t, node, set}
 		}
 	})
 	if len(all) == 0 {
