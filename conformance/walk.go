@@ -244,7 +244,6 @@ func (r *walker) harm() {
 			return
 		}
 		r.T.Logf("kill %s on %s", s.id, r.Hosts[s.on].Name)
-		r.disturbed = true
 		err := r.KillVM(r.Hosts[s.on].Name, s.id)
 		s.here = r.Domain(s.on, s.id)
 		if err != nil && r.hasProcess(s) { // it did not end by itself meanwhile

@@ -43,9 +43,8 @@ type world struct {
 	VMs   []hypervisor.VMID        // that take part
 	Jobs  []hypervisor.JobID       // that were begun
 
-	disturbed bool // the link was cut, or a VM's process killed: a host may not know for a moment how a VM is
-	record    record
-	unseen    [2]hypervisor.Hypervisor // HV, whose calls are not recorded
+	record record
+	unseen [2]hypervisor.Hypervisor // HV, whose calls are not recorded
 }
 
 // newWorld begins a case in a Lab.
@@ -120,13 +119,13 @@ func alternatives(kinds []hypervisor.Kind) string {
 func (w *world) Cuts() {
 	w.T.Helper()
 	w.Must(w.CutLink())
-	w.disturbed = true
 }
 
-// answered asks for something; again, once something was disturbed, while the outcome is not known.
+// answered asks for something; again, while the host says that it may succeed later: its link was cut, a process
+// has just ended, or the machine is so busy that the hypervisor does not answer in time.
 func (w *world) answered(ask func() error) error {
 	err := ask()
-	for waited := time.Duration(0); w.disturbed && waited < w.Within && errors.Is(err, hypervisor.Transient); waited += tick {
+	for waited := time.Duration(0); waited < w.Within && errors.Is(err, hypervisor.Transient); waited += tick {
 		w.Pass(tick)
 		err = ask()
 	}
@@ -474,7 +473,6 @@ func (w *world) Reopens(sides ...side) {
 // Kills ends TheVM's process on a host.
 func (w *world) Kills(s side) {
 	w.T.Helper()
-	w.disturbed = true
 	w.Must(w.KillVM(w.Hosts[s].Name, theVM))
 }
 
