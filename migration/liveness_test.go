@@ -134,7 +134,9 @@ func TestEveryMigrationEnds(t *testing.T) {
 		}
 	})
 	t.Logf("%d succeeded, %d failed, %d unknown", succeeded, failed, unknown)
-	if !testing.Short() && (succeeded == 0 || failed == 0 || unknown == 0) {
+	// Of 8 migrations one ends unknown: of 100 none does with a chance of one in a million, of 30, which the race
+	// detector is given, of one in 70.
+	if few := succeeded+failed+unknown < 100; !few && (succeeded == 0 || failed == 0 || unknown == 0) {
 		t.Error("one end never occurred")
 	}
 }
