@@ -115,7 +115,7 @@ func (c *Controller) apply(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	a.watch(p)
-	d := decidePlan(p, func(move int) moveObservation { return c.sightOf(p, move) }, now)
+	d := decidePlan(p, func(move int) moveObservation { return c.observeMove(p, move) }, now)
 	a.again = d.Again
 	done, err := c.step(ctx, p, &d, now)
 	if err != nil || !done {
@@ -171,8 +171,8 @@ func (c *Controller) step(ctx context.Context, p *store.Plan, d *planStep, now t
 	return all, nil
 }
 
-// sightOf returns what is known about a move.
-func (c *Controller) sightOf(p *store.Plan, move int) moveObservation {
+// observeMove returns what is known about a move.
+func (c *Controller) observeMove(p *store.Plan, move int) moveObservation {
 	m := &p.Moves[move]
 	g := c.cache.vms[m.VM]
 	if g == nil || g.rec == nil {

@@ -41,10 +41,10 @@ func (w *planWorld) follows(vm vmid, to name) bool {
 	})
 }
 
-func (w *planWorld) see(move int) controller.PlanSight {
+func (w *planWorld) see(move int) controller.MoveObservation {
 	m := &w.Plan.Moves[move]
 	host, known := w.Hosts[m.VM]
-	s := controller.PlanSight{Known: known, Host: host, Follows: w.follows(m.VM, m.Target)}
+	s := controller.MoveObservation{Known: known, Host: host, Follows: w.follows(m.VM, m.Target)}
 	own := w.Plan.Migration(move)
 	for id, other := range w.Moving {
 		switch {

@@ -69,9 +69,9 @@ var (
 
 // The names that tests call these by.
 type (
-	PlanSight = moveObservation
-	PlanStep  = planStep
-	Resolver  = resolver
+	MoveObservation = moveObservation
+	PlanStep        = planStep
+	Resolver        = resolver
 )
 
 var (

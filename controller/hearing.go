@@ -9,8 +9,8 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// A HeartbeatObservation is what a failover controller has heard of a store since it listens. An agent that was away does not
-// know whether the store was set back, by a backup, to how the agent has seen it last: its VMs may
+// A HeartbeatObservation is what a failover controller has heard of a store since it listens.
+// An agent that was away does not know whether the store was set back, by a backup, to how the agent has seen it last: its VMs may
 // have gone elsewhere meanwhile. The agents of those hosts, and other controllers, do know, and
 // refuse the store when they look.
 //

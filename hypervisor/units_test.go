@@ -209,6 +209,7 @@ func ExampleBytes_String() {
 }
 
 func TestAmountsThatDifferAreToldApart(t *testing.T) {
+	zeros := regexp.MustCompile(`\.0+([A-Z])`) // behind the point, which tell nothing
 	const gib = hypervisor.GiB
 	for _, row := range []struct {
 		need, have hypervisor.Bytes
@@ -234,7 +235,7 @@ func TestAmountsThatDifferAreToldApart(t *testing.T) {
 			b += hypervisor.Bytes(by) // does not overflow
 		}
 		x, y := hypervisor.Apart(a, b)
-		if zeros := regexp.MustCompile(`\.0+([A-Z])`); (zeros.ReplaceAllString(x, "$1") == zeros.ReplaceAllString(y, "$1")) != (a == b) {
+		if same := zeros.ReplaceAllString(x, "$1") == zeros.ReplaceAllString(y, "$1"); same != (a == b) {
 			t.Errorf("%d and %d are written as %s and %s", a, b, x, y)
 		}
 	})

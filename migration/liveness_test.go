@@ -110,7 +110,7 @@ func (e *environment) progress() {
 // it asks for it; one that waits in Pending is looked at every ten minutes only.
 func TestEveryMigrationEnds(t *testing.T) {
 	var succeeded, failed, unknown int
-	rapid.Check(t, func(t *rapid.T) {
+	ends := func(t *rapid.T) {
 		e := drawEnvironment(t)
 		for range rapid.IntRange(0, 15).Draw(t, "looks before it is quiet") {
 			if e.disturb(t); e.look(t) {
@@ -132,11 +132,15 @@ func TestEveryMigrationEnds(t *testing.T) {
 		default:
 			unknown++
 		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		// One in eight ends unknown. With the race detector the default tier tries 30 cases: of 120 migrations one does.
+		for range 4 {
+			ends(t)
+		}
 	})
 	t.Logf("%d succeeded, %d failed, %d unknown", succeeded, failed, unknown)
-	// Of 8 migrations one ends unknown: of 100 none does with a chance of one in a million, of 30, which the race
-	// detector is given, of one in 70.
-	if few := succeeded+failed+unknown < 100; !few && (succeeded == 0 || failed == 0 || unknown == 0) {
+	if !testing.Short() && (succeeded == 0 || failed == 0 || unknown == 0) {
 		t.Error("one end never occurred")
 	}
 }

@@ -125,6 +125,9 @@ func explain(ctx context.Context, out io.Writer, f *explainFlags) error {
 		q.Request.Force = placement.ForceOf(&f.force)
 	}
 	e := explained(&q, q.Explain(config))
+	if e.Outcome == placement.Conflict {
+		e.force(q, config)
+	}
 	at := slices.IndexFunc(s.Fleet.VMs, func(v inventory.VM) bool { return v.ID == id })
 	if err := e.predict(ctx, s, &s.Fleet.VMs[at]); err != nil {
 		return err

@@ -86,30 +86,39 @@ func explained(q *inventory.Inquiry, e placement.Explanation) *explanation {
 		x.Nearest = append(x.Nearest, miss{m.Host, m.Memory, m.CPUs, m.Disk, list(m.Unless),
 			m.Moved, m.String()})
 	}
-	if d.Outcome == placement.Conflict {
-		x.Notes = append(x.Notes, ofForce(x.Reasons))
-	}
 	return x
 }
 
-// ofForce says which of the reasons against the host that was asked for --force overrides, and which not.
-func ofForce(why []placement.Reason) string {
+// force says which of the reasons against the host that was asked for --force overrides, and which not, as the same
+// request with force is decided.
+func (e *explanation) force(q inventory.Inquiry, config *placement.Config) {
+	q.Request.Force = placement.Yes
+	forced := q.Explain(config).Decision
 	var soft, hard []string
-	for _, r := range why {
-		is := func(f placement.Filter) bool { return f.Name == r.Check && f.Class != placement.Physics }
-		if slices.ContainsFunc(placement.AllFilters(), is) {
-			soft = append(soft, r.Check)
-		} else {
-			hard = append(hard, r.Check)
+	if forced.Outcome != placement.Accepted {
+		hard = checks(forced.Why)
+	}
+	for _, check := range checks(e.Reasons) {
+		if !slices.Contains(hard, check) {
+			soft = append(soft, check)
 		}
 	}
+	note := "--force overrides " + strings.Join(soft, ", ")
 	switch {
-	case len(hard) == 0:
-		return "--force overrides " + strings.Join(soft, ", ")
 	case len(soft) == 0:
-		return "--force does not override " + strings.Join(hard, ", ")
+		note = "--force does not override " + strings.Join(hard, ", ")
+	case len(hard) > 0:
+		note += ", but not " + strings.Join(hard, ", ")
 	}
-	return fmt.Sprintf("--force overrides %s, but not %s", strings.Join(soft, ", "), strings.Join(hard, ", "))
+	e.Notes = append(e.Notes, note)
+}
+
+// checks are the names of the checks that refused.
+func checks(why []placement.Reason) (names []string) {
+	for _, r := range why {
+		names = append(names, r.Check)
+	}
+	return names
 }
 
 // predict plays the accepted migration alone.

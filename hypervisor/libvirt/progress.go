@@ -102,17 +102,14 @@ const (
 // stopped, it is about to.
 func (d move) told(ctx context.Context, s observation) *conn.JobStats {
 	until := time.Now().Add(figuresSoon)
-	for returned := false; ; time.Sleep(5 * time.Millisecond) {
+	for ; ; time.Sleep(5 * time.Millisecond) {
 		stats := d.Stats()
 		if stats != nil || s.Run != runShutoffMigrated || s.Call != calling || ctx.Err() != nil ||
 			!time.Now().Before(until) {
 			return stats
 		}
-		if !returned && d.answer() != calling {
-			returned = true
-			if now := time.Now().Add(figuresNow); now.Before(until) {
-				until = now
-			}
+		if soon := time.Now().Add(figuresNow); d.answer() != calling && soon.Before(until) {
+			until = soon
 		}
 	}
 }

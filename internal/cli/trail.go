@@ -109,8 +109,9 @@ type concerned struct {
 	home, target hypervisor.HostName
 }
 
-// by reports whether a line is about the VM, or is a note about a host that it is on or on its way to.
-func (c *concerned) by(l *audit.Line) bool {
+// take takes a line in, and reports whether it is about the VM, or is a note about a host that the VM is on or on
+// its way to.
+func (c *concerned) take(l *audit.Line) bool {
 	switch {
 	case l.VM == "":
 		return l.Kind == audit.NoteKind && l.Host != "" && (l.Host == c.home || l.Host == c.target)
@@ -132,7 +133,7 @@ func search(out io.Writer, f io.Reader, vm vmid, asJSON bool) error {
 	e.SetEscapeHTML(false)
 	found, about := false, concerned{vm: vm}
 	_, err := audit.Read(f, func(l audit.Line) error {
-		if !about.by(&l) {
+		if !about.take(&l) {
 			return nil
 		}
 		found = true

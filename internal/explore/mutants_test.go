@@ -31,20 +31,10 @@ func TestMutants(t *testing.T) {
 				t.Fatal(err)
 			}
 			survives := i >= len(mutant.Planted)
-			if which == "all" && !survives {
-				sampled(t)
-			}
 			if which == "all" && !survives || which != "" && strings.Contains(m.Name, which) {
 				mustBeFound(t, overlay, "TestNothingIsViolated|TestRandomWays", 30_000)
 			}
 		})
-	}
-}
-
-// sampled skips a mistake that is not in this commit's sample, unless GODWIT_MUTANTS asks for all.
-func sampled(t *testing.T) {
-	if os.Getenv("GODWIT_MUTANTS") == "" {
-		testutil.SampleLong(t, 2)
 	}
 }
 
@@ -59,9 +49,6 @@ func TestMutantsWherePeopleErr(t *testing.T) {
 			overlay, err := m.Plant(root, t.TempDir())
 			if err != nil {
 				t.Fatal(err)
-			}
-			if which == "all" {
-				sampled(t)
 			}
 			if which == "all" || which != "" && strings.Contains(m.Name, which) {
 				world, states := where(m.Name)
@@ -101,6 +88,10 @@ func where(mistake string) (world string, states int) {
 
 // mustBeFound explores with a mutant in place of a file, so many states of each world in which people err.
 func mustBeFound(t *testing.T, overlay, tests string, people int) {
+	t.Helper()
+	if os.Getenv("GODWIT_MUTANTS") == "" {
+		testutil.SampleLong(t, 2)
+	}
 	c := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-failfast", "-vet=off",
 		"-overlay", overlay, "-run", "^("+tests+")$", ".")
 	c.Env = append(slices.Clone(os.Environ()), "GODWIT_MUTANTS=", "GODWIT_LONG=",

@@ -54,6 +54,9 @@ const longNote = "in the long tier (" + LongKey + "=1)"
 // InLongTier reports whether the long tier runs.
 func InLongTier() bool { return os.Getenv(LongKey) != "" }
 
+// everything reports whether the long tier runs what costs most, too, and not a sample of it.
+func everything() bool { return os.Getenv(LongKey) == "all" }
+
 // Long skips a test that belongs to the long tier.
 func Long(t testing.TB) {
 	t.Helper()
@@ -109,7 +112,7 @@ func drawn(name string, n uint32) bool {
 func SampleLong(t testing.TB, n uint32) {
 	t.Helper()
 	Long(t)
-	if os.Getenv(LongKey) != "all" && !drawn(t.Name(), n) {
+	if !everything() && !drawn(t.Name(), n) {
 		t.Skipf("it is not in this commit's sample of one in %d of the long tier; GODWIT_LONG=all runs it", n)
 	}
 }
@@ -127,7 +130,7 @@ func Emulated(t testing.TB) {
 // is one of a sample of this commit: one in n. GODWIT_LONG=all runs all of them.
 func SampleEmulated(t testing.TB, n uint32) {
 	t.Helper()
-	if os.Getenv(LongKey) != "all" && HasKVM() && !drawn(t.Name(), n) {
+	if !everything() && HasKVM() && !drawn(t.Name(), n) {
 		t.Skipf("it is not in this commit's sample of one in %d of software emulation; with KVM it runs", n)
 	}
 }
