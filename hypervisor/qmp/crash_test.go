@@ -22,7 +22,7 @@ func crashRounds(t *testing.T) int {
 	if os.Getenv("GODWIT_CRASHES") != "" {
 		return 20
 	}
-	return testutil.Rounds(t, 1, 20)
+	return testutil.Rounds(t, 1, 10)
 }
 
 // A VM is migrated, and meanwhile a process is killed: the QEMU of its source or of
@@ -32,7 +32,7 @@ func crashRounds(t *testing.T) int {
 // evidence. The guest, who counts its own heartbeats and stamps its own memory,
 // is the witness.
 //
-// It takes one moment for one victim in three, in the long tier 20 for each. GODWIT_CRASHES=3 takes 20
+// It takes one moment for one victim in three, in the long tier 10 for each. GODWIT_CRASHES=3 takes 20
 // with each of three seeds, GODWIT_SEED=7 another one.
 func TestCrash(t *testing.T) {
 	each := crashRounds(t)

@@ -18,7 +18,7 @@ const root = "../.."
 
 // GODWIT_MUTANTS=all makes every mistake but the survivors' in turn; another text makes those
 // whose names contain it. The exploration must find each. So it does
-// in the long tier, for one in two of each commit. In the default tier only the texts that they replace are looked for.
+// in the long tier, for one in three of each commit. In the default tier only the texts that they replace are looked for.
 func TestMutants(t *testing.T) {
 	which := os.Getenv("GODWIT_MUTANTS")
 	if planted := testutil.Rounds(t, 0, len(mutant.Planted)); planted > 0 {
@@ -90,7 +90,7 @@ func where(mistake string) (world string, states int) {
 func mustBeFound(t *testing.T, overlay, tests string, people int) {
 	t.Helper()
 	if os.Getenv("GODWIT_MUTANTS") == "" {
-		testutil.SampleLong(t, 2)
+		testutil.SampleLong(t, 3)
 	}
 	c := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-failfast", "-vet=off",
 		"-overlay", overlay, "-run", "^("+tests+")$", ".")

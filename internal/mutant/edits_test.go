@@ -102,6 +102,10 @@ var mistaken = map[string]string{
 		"vms web@n1\nclaims\nscript migrate web\n",
 	"ignores the lock of a process that another directory has started": "hosts n1 n2\n" +
 		"vms web@n1\nsecond n1 new\nscript migrate web\n",
+	"takes a VM that was added anew for the one that was deleted": "hosts n1 n2\nvms web@n1\nbackup\n" +
+		"script migrate web\nscript stop web\nscript renew web\n",
+	"takes a VM that was deleted for the one that was added anew": "hosts n1 n2\nvms web@n1\nbackup\n" +
+		"script stop web\nscript renew web\nscript migrate web\n",
 }
 
 // saidToBeOff is a world in which an operator says of a host that it is off while a VM leaves it.

@@ -5,7 +5,7 @@
 //	GODWIT_MUTANTS=all go test -v -timeout 1h ./internal/mutant     every bug, and a table
 //	GODWIT_MUTANTS=NAME go test -v ./internal/mutant                those with NAME in them
 //
-// The long tier plants one in two of each commit, and all with GODWIT_LONG=all; the default tier a few that cost
+// The long tier plants one in three of each commit, and all with GODWIT_LONG=all; the default tier a few that cost
 // little.
 package mutant_test
 
@@ -66,7 +66,7 @@ func TestMutants(t *testing.T) {
 	for _, b := range bugs() {
 		t.Run(b.name, func(t *testing.T) {
 			if asked == "" && !b.cheap {
-				testutil.SampleLong(t, 2)
+				testutil.SampleLong(t, 3)
 			}
 			if asked != "" && asked != "all" && !strings.Contains(b.name, asked) {
 				t.Skipf("%s asks for others", which)

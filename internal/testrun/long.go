@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // longTests runs again the tests that do more in the long tier, twice as many packages at once
@@ -112,24 +114,31 @@ func only(tests []string) string {
 
 // raceAgain tests with the race detector what the default tier tests without it, where a package
 // that is imported is concurrent, and with more cases what it tests with few. Of packages of real
-// processes it runs what the default tier runs without the race detector only.
+// processes it runs what the default tier runs without the race detector only. It takes a sample of each commit, one
+// package in three: the default tier runs what is concurrent itself, in every commit.
 func (s *suite) raceAgain(ctx context.Context) (bool, error) {
 	if err := s.load(ctx); err != nil {
 		return false, err
 	}
 	var paths []string
-	ok := true
+	ok, left := true, 0
 	for _, p := range s.packages {
 		switch {
-		case p.kind == racing || p.kind == plain && p.shares:
+		case p.kind == real && len(p.unraced) == 0 || p.kind == plain && !p.shares:
+		case !testutil.LongSampled("race "+p.path, 3):
+			left++
+		case p.kind != real:
 			paths = append(paths, p.path)
-		case p.kind == real && len(p.unraced) > 0:
+		default:
 			fine, err := s.test(ctx, selection{racing, "again", only(p.unraced)}, []string{p.path})
 			if err != nil {
 				return false, err
 			}
 			ok = ok && fine
 		}
+	}
+	if left > 0 {
+		fmt.Fprintf(s.w, "%d packages are not in this commit's sample of one in three; GODWIT_LONG=all tests all\n", left)
 	}
 	if len(paths) == 0 {
 		return ok, nil

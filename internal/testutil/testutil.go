@@ -112,10 +112,13 @@ func drawn(name string, n uint32) bool {
 func SampleLong(t testing.TB, n uint32) {
 	t.Helper()
 	Long(t)
-	if !everything() && !drawn(t.Name(), n) {
+	if !LongSampled(t.Name(), n) {
 		t.Skipf("it is not in this commit's sample of one in %d of the long tier; GODWIT_LONG=all runs it", n)
 	}
 }
+
+// LongSampled reports whether what has this name is of the sample that [SampleLong] speaks of.
+func LongSampled(name string, n uint32) bool { return everything() || drawn(name, n) }
 
 // Emulated skips a test of software emulation in the default tier of a machine that has
 // KVM: the long tier runs it.
