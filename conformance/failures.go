@@ -193,10 +193,13 @@ var cuts = []trial{
 			w.Cuts()
 			w.Adjust(job, hypervisor.SetBandwidth{})
 			w.Rest()
-			if !givenUp(w, job, began) {
-				w.UntilStatus(source, job, hypervisor.JobActive)
+			w.Until("the job is active, or given up", func() bool {
+				return w.Progress(source, job).Status == hypervisor.JobActive || outlasted(w, began)
+			})
+			if cancelsCut(w, job, began) == hypervisor.JobBroken {
+				resolve(w, job)
+				return
 			}
-			cancelsCut(w, job, began)
 			w.UntilState(source, theVM, hypervisor.Running)
 			w.NeverRuns(target)
 			w.Sound(source)
@@ -269,9 +272,16 @@ func cancelsCut(w *world, job hypervisor.JobID, began time.Time) hypervisor.JobS
 		return hypervisor.JobFailed
 	}
 	err := w.HV[source].Adjust(w.Ctx, job, hypervisor.Cancel{})
-	w.Until(fmt.Sprintf("%s has ended", job), func() bool { return w.Progress(source, job).Status.Final() })
-	if givenUp(w, job, began) {
+	var s hypervisor.JobStatus
+	w.Until(fmt.Sprintf("%s has ended", job), func() bool {
+		s = w.Progress(source, job).Status
+		return s.Final() || s == hypervisor.JobBroken && outlasted(w, began)
+	})
+	switch {
+	case givenUp(w, job, began):
 		return hypervisor.JobFailed
+	case s == hypervisor.JobBroken:
+		return s
 	}
 	w.Must(err)
 	w.UntilStatus(source, job, hypervisor.JobCancelled)

@@ -21,13 +21,26 @@ type Pair struct {
 	Host func(hypervisor.HostName) hypervisor.Hypervisor
 }
 
-// Do gives a host commands that must succeed.
+// Do gives a host commands that must succeed, again where a host says that they may succeed later.
 func (p *Pair) Do(n hypervisor.HostName, vm hypervisor.VMID, commands ...hypervisor.Command) {
 	p.T.Helper()
 	for _, c := range commands {
-		if err := p.Host(n).Do(p.T.Context(), vm, c); err != nil {
-			p.T.Fatal(err)
+		p.answered(func() error { return p.Host(n).Do(p.T.Context(), vm, c) })
+	}
+}
+
+// answered asks until the answer is not Transient, which a busy host may give to anything.
+func (p *Pair) answered(ask func() error) {
+	p.T.Helper()
+	err := testutil.Poll(p.T.Context(), testutil.DefaultLimit, func() error {
+		err := ask()
+		if err != nil && !errors.Is(err, hypervisor.Transient) {
+			return testutil.Stop(err)
 		}
+		return err
+	})
+	if err != nil {
+		p.T.Fatal(err)
 	}
 }
 
@@ -56,28 +69,28 @@ func Refused(t testing.TB, err error, k hypervisor.Kind, words ...string) {
 // Adjust changes a job that the source sends.
 func (p *Pair) Adjust(j hypervisor.JobID, a hypervisor.Adjustment) {
 	p.T.Helper()
-	if err := p.Host(p.Source).Adjust(p.T.Context(), j, a); err != nil {
-		p.T.Fatal(err)
-	}
+	p.answered(func() error { return p.Host(p.Source).Adjust(p.T.Context(), j, a) })
 }
 
 // Domain returns what a host says of a VM.
 func (p *Pair) Domain(n hypervisor.HostName, vm hypervisor.VMID) hypervisor.Domain {
 	p.T.Helper()
-	d, err := p.Host(n).Domain(p.T.Context(), vm)
-	if err != nil {
-		p.T.Fatal(err)
-	}
+	var d hypervisor.Domain
+	p.answered(func() (err error) {
+		d, err = p.Host(n).Domain(p.T.Context(), vm)
+		return err
+	})
 	return d
 }
 
 // Progress returns what a host says of a job.
 func (p *Pair) Progress(n hypervisor.HostName, j hypervisor.JobID) hypervisor.Progress {
 	p.T.Helper()
-	at, err := p.Host(n).Progress(p.T.Context(), j)
-	if err != nil {
-		p.T.Fatal(err)
-	}
+	var at hypervisor.Progress
+	p.answered(func() (err error) {
+		at, err = p.Host(n).Progress(p.T.Context(), j)
+		return err
+	})
 	return at
 }
 

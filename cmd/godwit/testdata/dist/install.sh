@@ -33,7 +33,7 @@ step install
 dpkg -i godwit.deb
 test "$(command -v godwit)" = /usr/bin/godwit
 godwit version
-godwit version | grep -q '^backends *qmp, libvirt$'
+grep -q '^backends *qmp, libvirt$' <<<"$(godwit version)"
 test "$(stat -c %a /lib/systemd/system /etc/default/godwit-controller | tr '\n' ' ')" = '755 640 '
 dpkg --verify godwit
 

@@ -63,7 +63,7 @@ until_says 'StatusText=runs' systemctl show godwit-agent@n2
 before=$(main godwit-agent@n2)
 kill -STOP "$before"
 until_says '^active' bash -c "p=\$(systemctl show -P MainPID godwit-agent@n2); test \$p != $before && test \$p != 0 && systemctl is-active godwit-agent@n2"
-journalctl --no-pager -u godwit-agent@n2 | grep -q 'Watchdog timeout'
+grep -q 'Watchdog timeout' <<<"$(journalctl --no-pager -u godwit-agent@n2)"
 test "$(pgrep '^qemu-system')" = "$vm"
 
 echo "== the controller and the agents are stopped, upgraded and started"
