@@ -10,10 +10,10 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// admitted is a stage on which the agent of n1 has begun, and waits to be admitted.
-func admitted(t *testing.T) (*stage, *eyewitness) {
+// admitted is a harness on which the agent of n1 has begun, and waits to be admitted.
+func admitted(t *testing.T) (*harness, *eyewitness) {
 	s, e := witnessed(t)
-	s.cast["n1"] = agent.New("n1", agent.Config{Session: "one", Admission: true}, e, s.as("n1", s.store), s)
+	s.agents["n1"] = agent.New("n1", agent.Config{Session: "one", Admission: true}, e, s.as("n1", s.store), s)
 	s.host(func(h *store.Host) { h.Session = "one" })
 	return s, e
 }
@@ -21,9 +21,9 @@ func admitted(t *testing.T) (*stage, *eyewitness) {
 // An agent that no leader has admitted starts, stops and removes nothing, and what runs runs on; it
 // says why it waits, and goes on at once.
 func TestAnAgentThatIsNotAdmittedActsOnNothing(t *testing.T) {
-	for name, order := range map[string]func(*stage){
-		"start": func(s *stage) { s.ok(s.KillDomain("n1", vm)) },
-		"stop":  func(s *stage) { s.changeVM(func(v *store.VM) { v.Stopped = true }) },
+	for name, order := range map[string]func(*harness){
+		"start": func(s *harness) { s.ok(s.KillDomain("n1", vm)) },
+		"stop":  func(s *harness) { s.changeVM(func(v *store.VM) { v.Stopped = true }) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, e := admitted(t)
@@ -38,7 +38,7 @@ func TestAnAgentThatIsNotAdmittedActsOnNothing(t *testing.T) {
 				t.Errorf("it said %q", said)
 			}
 			s.host(func(h *store.Host) { h.Admitted, h.Waits = "one", "" })
-			s.acts("n1")
+			s.reconciles("n1")
 			e.wants(name)
 		})
 	}
@@ -53,12 +53,12 @@ func TestWhatExecutesIsToldAgainOnRequest(t *testing.T) {
 		s.ok(err)
 		return h
 	}
-	s.acts("n1")
+	s.reconciles("n1")
 	if own().Single() {
 		t.Errorf("it is not admitted, and tells: %+v", own())
 	}
 	s.host(func(h *store.Host) { h.Admitted = "one" })
-	s.acts("n1")
+	s.reconciles("n1")
 	if !own().Single() {
 		t.Errorf("one copy runs: %+v", own())
 	}
@@ -66,13 +66,13 @@ func TestWhatExecutesIsToldAgainOnRequest(t *testing.T) {
 	s.ok(s.boot(other))
 	s.put(&store.VM{VM: other, Host: "n2"})
 	s.host(func(h *store.Host) { h.Told = "" })
-	s.acts("n1")
+	s.reconciles("n1")
 	if h := own(); h.Single() || h.Told != "one" || len(h.Strays) != 1 {
 		t.Errorf("a second copy runs: %+v", h)
 	}
 	s.ok(s.KillDomain("n1", "others"))
-	s.cast["n1"].Hint("others")
-	s.acts("n1")
+	s.agents["n1"].Hint("others")
+	s.reconciles("n1")
 	if !own().Single() {
 		t.Errorf("the second copy has ended: %+v", own())
 	}

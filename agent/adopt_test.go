@@ -15,7 +15,7 @@ import (
 )
 
 // boot lets a VM run on n1 without a record of it.
-func (s *stage) boot(v hypervisor.VM) error { return s.Host("n1").Boot(v, fake.Workload{}) }
+func (s *harness) boot(v hypervisor.VM) error { return s.Host("n1").Boot(v, fake.Workload{}) }
 
 // A counting store counts the writings.
 type counting struct {
@@ -35,7 +35,7 @@ func (c *counting) Put(ctx context.Context, r store.Record, while ...store.Recor
 // Reconcile puts everything right: nothing is touched that runs, and nothing is left to do.
 func TestAnAgentAdoptsWhatRunsInOneReconcile(t *testing.T) {
 	records := &counting{Memory: store.NewMemory()}
-	s := newStage(t, records)
+	s := newHarness(t, records)
 	for i := range 20 {
 		v := hypervisor.VM{ID: hypervisor.VMID(fmt.Sprintf("vm-%02d", i)), Memory: gib, CPUs: 1}
 		s.ok(s.boot(v))
@@ -43,7 +43,7 @@ func TestAnAgentAdoptsWhatRunsInOneReconcile(t *testing.T) {
 	}
 	s.sending() // the VM a leaves n1, and its agent dies when it has sent
 	s.until("n2", hypervisor.Running)
-	s.acts("n2")
+	s.reconciles("n2")
 	s.change(func(m *store.Migration) {
 		m.State.Phase, m.State.Released, m.Source.HandedOver = migration.Succeeded, true, true
 	})
@@ -53,8 +53,8 @@ func TestAnAgentAdoptsWhatRunsInOneReconcile(t *testing.T) {
 	s.AdvanceTo(s.Now().Add(time.Hour))
 
 	e := &eyewitness{machine: s.Host("n1"), s: s}
-	s.cast["n1"] = agent.New("n1", agent.Config{}, e, s.as("n1", s.store), s)
-	_, err := s.cast["n1"].Reconcile(ctx, s.Now())
+	s.agents["n1"] = agent.New("n1", agent.Config{}, e, s.as("n1", s.store), s)
+	_, err := s.agents["n1"].Reconcile(ctx, s.Now())
 	s.ok(err)
 	e.wants("other", "start") // the one that left is released, the crashed one starts
 	s.wantState("n1", hypervisor.Absent)
@@ -71,12 +71,12 @@ func TestAnAgentAdoptsWhatRunsInOneReconcile(t *testing.T) {
 	}
 
 	s.AdvanceTo(s.Now().Add(time.Minute))
-	_, err = s.cast["n1"].Reconcile(ctx, s.Now()) // vm-07 runs again
+	_, err = s.agents["n1"].Reconcile(ctx, s.Now()) // vm-07 runs again
 	s.ok(err)
 	written, done := records.writes, len(e.done)
 	for range 3 {
 		s.AdvanceTo(s.Now().Add(time.Hour))
-		_, err = s.cast["n1"].Reconcile(ctx, s.Now())
+		_, err = s.agents["n1"].Reconcile(ctx, s.Now())
 		s.ok(err)
 	}
 	if records.writes != written || len(e.done) != done {
@@ -88,12 +88,12 @@ func TestAnAgentAdoptsWhatRunsInOneReconcile(t *testing.T) {
 // VMs that simply run cost nothing: no writing, and no command.
 func TestAdoptingWhatRunsDoesNothing(t *testing.T) {
 	store := &counting{Memory: store.NewMemory()}
-	s := newStage(t, store)
+	s := newHarness(t, store)
 	s.AdvanceTo(s.Now().Add(time.Hour))
 	e := &eyewitness{machine: s.Host("n1"), s: s}
-	s.cast["n1"] = agent.New("n1", agent.Config{}, e, s.as("n1", s.store), s)
+	s.agents["n1"] = agent.New("n1", agent.Config{}, e, s.as("n1", s.store), s)
 	before := store.writes
-	_, err := s.cast["n1"].Reconcile(ctx, s.Now())
+	_, err := s.agents["n1"].Reconcile(ctx, s.Now())
 	s.ok(err)
 	if store.writes != before || len(e.done) > 0 || len(s.noted) > 0 {
 		t.Errorf("%d writings, %q, %q", store.writes-before, e.names(), s.noted)
@@ -101,7 +101,7 @@ func TestAdoptingWhatRunsDoesNothing(t *testing.T) {
 }
 
 // comes lets a VM arrive on n1 from n2, which is not reported yet.
-func (s *stage) comes(v hypervisor.VM) store.Key {
+func (s *harness) comes(v hypervisor.VM) store.Key {
 	s.t.Helper()
 	const id = "comer#1"
 	s.ok(s.Host("n2").Boot(v, fake.Workload{}))
@@ -140,15 +140,15 @@ func (p *picky) Domain(ctx context.Context, id hypervisor.VMID) (hypervisor.Doma
 // What fails is tried again ever less often, and keeps no other record waiting. When it has
 // worked, the next failure is tried again soon.
 func TestErrorsOfOneVMDelayNoOther(t *testing.T) {
-	s := newStage(t, store.NewMemory())
+	s := newHarness(t, store.NewMemory())
 	other := hypervisor.VM{ID: "other", Memory: gib, CPUs: 1}
 	s.ok(s.boot(other))
 	s.put(&store.VM{VM: other, Host: "n1"})
 	p := &picky{machine: s.Host("n1"), with: vm}
-	s.cast["n1"] = agent.New("n1", agent.Config{}, p, s.as("n1", s.store), s)
+	s.agents["n1"] = agent.New("n1", agent.Config{}, p, s.as("n1", s.store), s)
 	look := func() time.Duration {
 		t.Helper()
-		wake, err := s.cast["n1"].Reconcile(ctx, s.Now())
+		wake, err := s.agents["n1"].Reconcile(ctx, s.Now())
 		if !errors.Is(err, hypervisor.Transient) {
 			t.Fatalf("error %v", err)
 		}
@@ -165,8 +165,8 @@ func TestErrorsOfOneVMDelayNoOther(t *testing.T) {
 	}
 	asked := p.asked
 	s.ok(s.KillDomain("n1", "other"))
-	s.cast["n1"].Hint("other")
-	_, err := s.cast["n1"].Reconcile(ctx, s.Now().Add(-time.Second))
+	s.agents["n1"].Hint("other")
+	_, err := s.agents["n1"].Reconcile(ctx, s.Now().Add(-time.Second))
 	s.ok(err)
 	if c := s.Copies("other"); c[0].State != hypervisor.Starting || p.asked != asked {
 		t.Errorf("the other is %v; the first was asked for %d times more", c, p.asked-asked)
@@ -174,10 +174,10 @@ func TestErrorsOfOneVMDelayNoOther(t *testing.T) {
 
 	p.with = ""
 	s.AdvanceTo(s.Now().Add(time.Minute))
-	_, err = s.cast["n1"].Reconcile(ctx, s.Now())
+	_, err = s.agents["n1"].Reconcile(ctx, s.Now())
 	s.ok(err)
 	p.with = vm
-	s.cast["n1"].Hint(vm)
+	s.agents["n1"].Hint(vm)
 	if w := look(); w > time.Second {
 		t.Errorf("after a success it waits %v", w)
 	}
@@ -186,11 +186,11 @@ func TestErrorsOfOneVMDelayNoOther(t *testing.T) {
 // A lost race is no failure: it is looked at again as soon as ever.
 func TestALostRaceIsNoFailure(t *testing.T) {
 	records := &racing{Memory: store.NewMemory()}
-	s := newStage(t, records)
+	s := newHarness(t, records)
 	s.ok(s.KillDomain("n1", vm))
 	for range 5 {
 		records.first = func() { s.changeVM(func(*store.VM) {}) }
-		wake, err := s.cast["n1"].Reconcile(ctx, s.Now())
+		wake, err := s.agents["n1"].Reconcile(ctx, s.Now())
 		s.ok(err)
 		if w := wake.Sub(s.Now()); w > time.Second {
 			t.Fatalf("it waits %v", w)

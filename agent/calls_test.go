@@ -41,23 +41,23 @@ func (e *eyed) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Command)
 }
 
 // eye puts an eyed hypervisor between a host and its agent.
-func (s *stage) eye(n name) *eyed {
+func (s *harness) eye(n name) *eyed {
 	e := &eyed{machine: s.Host(n)}
-	s.cast[n] = agent.New(n, agent.Config{}, e, s.as(n, s.store), s)
+	s.agents[n] = agent.New(n, agent.Config{}, e, s.as(n, s.store), s)
 	return e
 }
 
-// fetching is a stage on which the VM runs at n2 and fetches what it lacks from n1.
-func fetching(t *testing.T) (s *stage, n2 *eyed) {
+// fetching is a harness on which the VM runs at n2 and fetches what it lacks from n1.
+func fetching(t *testing.T) (s *harness, n2 *eyed) {
 	t.Helper()
-	s = newStage(t, store.NewMemory())
+	s = newHarness(t, store.NewMemory())
 	n2 = s.eye("n2")
 	s.ok(s.Host("n1").SetWorkload(vm, fake.Workload{ColdRate: 2e9, Cold: 4 * gib}))
 	s.sendingBy(func(m *store.Migration) { m.Options.AllowPostCopy = true })
 	s.AdvanceTo(s.Now().Add(500 * ms))
 	s.ok(s.Host("n1").Adjust(ctx, job, hypervisor.StartPostCopy{}))
 	s.until("n2", hypervisor.Running)
-	s.acts("n1", "n2")
+	s.reconciles("n1", "n2")
 	if m := s.move(); m.Target.Completed || m.Source.Mode != hypervisor.PostCopy {
 		t.Fatalf("the source says %+v, the target %+v", m.Source, m.Target)
 	}
@@ -72,14 +72,14 @@ func TestAVMThatCannotFetchItsMemoryAnyMoreHasNotArrived(t *testing.T) {
 	s.ok(s.ResetLink("n1", "n2"))
 	n2.eye = func(d *hypervisor.Domain) { d.State = hypervisor.Running }
 	for range 3 {
-		s.acts("n1", "n2")
+		s.reconciles("n1", "n2")
 		s.AdvanceTo(s.Now().Add(time.Second))
 	}
 	if m := s.move(); m.Target.Completed {
 		t.Fatalf("the target says %+v; %q", m.Target, s.noted)
 	}
 	n2.eye = nil
-	s.acts("n2")
+	s.reconciles("n2")
 	if m := s.move(); !m.Target.Completed || !m.Target.Lost {
 		t.Errorf("killed, the target says %+v; %q", m.Target, s.noted)
 	}
@@ -90,12 +90,12 @@ func TestAVMThatCannotFetchItsMemoryAnyMoreHasNotArrived(t *testing.T) {
 func TestAPostCopyThatBreaksDuringALookHasNotArrived(t *testing.T) {
 	s, n2 := fetching(t)
 	n2.eye = func(*hypervisor.Domain) { s.ok(s.ResetLink("n1", "n2")) }
-	s.acts("n2")
+	s.reconciles("n2")
 	n2.eye = nil
 	if m := s.move(); m.Target.Completed {
 		t.Fatalf("the target says %+v; %q", m.Target, s.noted)
 	}
-	s.acts("n2")
+	s.reconciles("n2")
 	if m := s.move(); !m.Target.Completed || !m.Target.Lost {
 		t.Errorf("at the next look the target says %+v; %q", m.Target, s.noted)
 	}
@@ -104,8 +104,8 @@ func TestAPostCopyThatBreaksDuringALookHasNotArrived(t *testing.T) {
 // A start that was given up takes effect when the VM has been said to have ended: it shall not
 // run, and is stopped once more.
 func TestAStartThatTakesEffectLateDoesNotUndoAStop(t *testing.T) {
-	s := newStage(t, store.NewMemory())
-	s.acts("n1")
+	s := newHarness(t, store.NewMemory())
+	s.reconciles("n1")
 	s.ok(s.KillDomain("n1", vm))
 	s.ok(s.Inject(fake.Fault{Host: "n1", Op: "Start", How: fake.LateEffect,
 		Delay: 5 * time.Second}))
@@ -113,7 +113,7 @@ func TestAStartThatTakesEffectLateDoesNotUndoAStop(t *testing.T) {
 		t.Fatal("the start was answered")
 	}
 	s.changeVM(func(v *store.VM) { v.Stopped = true })
-	s.acts("n1")
+	s.reconciles("n1")
 	if !s.vm().Ended {
 		t.Fatalf("it is not said that it has ended: %+v", s.vm())
 	}
@@ -129,7 +129,7 @@ func TestAStartThatTakesEffectLateDoesNotUndoAStop(t *testing.T) {
 // has said what shall become of it: it executes, and is Unresolved. Its memory is the only
 // one and is kept, whatever the target says of its own copy.
 func TestTheMemoryOfASourceThatGoesOnIsNotGivenUp(t *testing.T) {
-	s := newStage(t, store.NewMemory())
+	s := newHarness(t, store.NewMemory())
 	n1 := s.eye("n1")
 	s.sending()
 	s.until("n1", hypervisor.HandingOver)
@@ -139,7 +139,7 @@ func TestTheMemoryOfASourceThatGoesOnIsNotGivenUp(t *testing.T) {
 			d.State = hypervisor.Running
 		}
 	}
-	s.acts("n1", "n2", "n1")
+	s.reconciles("n1", "n2", "n1")
 	if !s.move().Target.Discarded {
 		t.Fatalf("the target says %+v; %q", s.move().Target, s.noted)
 	}

@@ -20,9 +20,9 @@ func moveDisk(to string) store.DiskChange {
 	return store.DiskChange{Move: &store.DiskMove{Disk: "data", To: to}, By: "ann"}
 }
 
-// moveStage is a stage on which the VM has bigDisk, and may move it.
-func moveStage(t *testing.T) *stage {
-	s := ableStage(t, store.NewMemory(), hypervisor.CanAttachDisk|hypervisor.CanMoveDisk)
+// moveHarness is a harness on which the VM has bigDisk, and may move it.
+func moveHarness(t *testing.T) *harness {
+	s := harnessWithAbilities(t, store.NewMemory(), hypervisor.CanAttachDisk|hypervisor.CanMoveDisk)
 	s.asking(attach(bigDisk))
 	s.pass(time.Second)
 	s.wantDisks("n1", bigDisk)
@@ -36,7 +36,7 @@ func moved(to string) hypervisor.Disk { d := bigDisk; d.Path = to; return d }
 func cancelled(v *store.VM) { v.ChangeMove(0, func(m *store.DiskMove) { m.Cancel = true }) }
 
 // phases is how the move of the VM's disk goes on its host.
-func (s *stage) phases() hypervisor.DiskPhase {
+func (s *harness) phases() hypervisor.DiskPhase {
 	s.t.Helper()
 	d, err := s.Host("n1").Domain(ctx, vm)
 	s.ok(err)
@@ -49,16 +49,16 @@ func (s *stage) phases() hypervisor.DiskPhase {
 func TestADiskMoves(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		ask  func(*stage)
+		ask  func(*harness)
 		want hypervisor.Disk
 	}{
-		{"while the VM runs", func(*stage) {}, moved("/new/data")},
-		{"and the guest is paused meanwhile", func(s *stage) {
+		{"while the VM runs", func(*harness) {}, moved("/new/data")},
+		{"and the guest is paused meanwhile", func(s *harness) {
 			s.changeVM(pausedBy("ann"))
 			s.pass(2 * time.Second)
 			s.changeVM(resumed)
 		}, moved("/new/data")},
-		{"after the VM was off, from the beginning", func(s *stage) {
+		{"after the VM was off, from the beginning", func(s *harness) {
 			off(s)
 			s.pass(time.Minute)
 			if v := s.vm(); !strings.Contains(v.DiskChanges[0].Why, "its VM has to run") {
@@ -66,14 +66,14 @@ func TestADiskMoves(t *testing.T) {
 			}
 			on(s)
 		}, moved("/new/data")},
-		{"not when that is taken back", func(s *stage) { s.changeVM(cancelled) }, bigDisk},
-		{"not when that is taken back, and its agent dies", func(s *stage) {
+		{"not when that is taken back", func(s *harness) { s.changeVM(cancelled) }, bigDisk},
+		{"not when that is taken back, and its agent dies", func(s *harness) {
 			s.changeVM(cancelled)
-			s.cast["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), s.store, s)
+			s.agents["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), s.store, s)
 		}, bigDisk},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			s := moveStage(t)
+			s := moveHarness(t)
 			s.asking(moveDisk("/new/data"))
 			s.pass(5 * time.Second)
 			if v := s.vm(); s.phases() != hypervisor.DiskCopying || !v.Between() || !v.MovesDisk() || v.Operation != store.Nothing {
@@ -92,7 +92,7 @@ func TestADiskMoves(t *testing.T) {
 
 // A move that cannot begin says why, lets migrations begin, and is tried again.
 func TestADiskThatDoesNotMove(t *testing.T) {
-	s := moveStage(t)
+	s := moveHarness(t)
 	s.asking(moveDisk(bigDisk.Path))
 	s.pass(10 * time.Second)
 	if v := s.vm(); !strings.Contains(v.DiskChanges[0].Why, "there already") || v.Between() {
@@ -102,7 +102,7 @@ func TestADiskThatDoesNotMove(t *testing.T) {
 	s.pass(10 * time.Second)
 	s.wantDisks("n1", bigDisk)
 
-	s = ableStage(t, store.NewMemory(), hypervisor.CanAttachDisk)
+	s = harnessWithAbilities(t, store.NewMemory(), hypervisor.CanAttachDisk)
 	s.asking(attach(bigDisk))
 	s.pass(time.Second)
 	s.asking(moveDisk("/new/data"))
@@ -117,12 +117,12 @@ func TestADiskThatDoesNotMove(t *testing.T) {
 func TestAMoveOfADiskSurvivesItsAgent(t *testing.T) {
 	for _, op := range []string{"MoveDisk", "SwitchDisk", "EndDiskMove"} {
 		for _, how := range []fake.FaultEffect{fake.FailBefore, fake.FailAfter, fake.LateEffect} {
-			s := moveStage(t)
+			s := moveHarness(t)
 			s.ok(s.Inject(fake.Fault{Host: "n1", Op: op, How: how, Times: 1, Delay: 5 * time.Second}))
 			s.asking(moveDisk("/new/data"))
 			for range 300 {
 				s.once()
-				s.cast["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), s.store, s)
+				s.agents["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), s.store, s)
 				switch v := s.vm(); {
 				case s.phases() == hypervisor.DiskSwitched && v.Disks()[0].Path != "/new/data":
 					t.Fatalf("%s %v: the VM is on the new image, and its record says %+v", op, how, v.Disks())
@@ -143,7 +143,7 @@ func TestAHostThatFailsWhileADiskMoves(t *testing.T) {
 		after time.Duration
 		want  string
 	}{{5 * time.Second, bigDisk.Path}, {10 * time.Minute, "/new/data"}} {
-		s := moveStage(t)
+		s := moveHarness(t)
 		s.ok(s.Inject(fake.Fault{Host: "n1", Op: "SwitchDisk", How: fake.FailBefore, Times: 1000}))
 		s.asking(moveDisk("/new/data"))
 		s.pass(row.after)
@@ -169,7 +169,7 @@ func TestAVMThatStopsBeforeItGoesOverToTheCopy(t *testing.T) {
 		{"and moved there", func(v *store.VM) { v.DiskChanges, v.Boots = nil, v.Boots+1 }, "/new/data"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			s := moveStage(t)
+			s := moveHarness(t)
 			s.ok(s.Inject(fake.Fault{Host: "n1", Op: "SwitchDisk", How: fake.FailBefore, Times: 1_000_000}))
 			s.asking(moveDisk("/new/data"))
 			s.pass(10 * time.Minute)
@@ -190,7 +190,7 @@ func TestAVMThatStopsBeforeItGoesOverToTheCopy(t *testing.T) {
 
 // A move that the record does not ask for is ended by the agent.
 func TestAMoveThatNothingAsksForEnds(t *testing.T) {
-	s := moveStage(t)
+	s := moveHarness(t)
 	s.ok(s.Host("n1").Do(ctx, vm, hypervisor.MoveDisk{Disk: "data", To: "/new/data"}))
 	s.pass(time.Minute)
 	s.wantDisks("n1", bigDisk)
@@ -201,12 +201,12 @@ func TestAMoveThatNothingAsksForEnds(t *testing.T) {
 
 // A migration that was claimed when a disk began to move does not begin.
 func TestAMigrationWaitsForADiskThatMoves(t *testing.T) {
-	s := moveStage(t)
+	s := moveHarness(t)
 	s.asking(moveDisk("/new/data"))
 	s.pass(5 * time.Second)
 	s.changeVM(func(v *store.VM) { v.ActiveMigration = job })
 	s.begin(migration.TargetReady, func(m *store.Migration) { m.Options = &migration.Options{} })
-	s.acts("n2", "n1")
+	s.reconciles("n2", "n1")
 	if m := s.move(); !m.Source.Failed || !strings.Contains(m.Source.Error, "on its way to another image") {
 		t.Errorf("the source says %+v", m.Source)
 	}

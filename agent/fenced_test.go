@@ -14,7 +14,7 @@ import (
 )
 
 // host changes the record of n1, which is made when there is none.
-func (s *stage) host(how func(*store.Host)) {
+func (s *harness) host(how func(*store.Host)) {
 	s.t.Helper()
 	r, err := s.store.Get(ctx, store.Key{Kind: store.HostKind, Name: "n1"})
 	s.ok(err)
@@ -49,7 +49,7 @@ func TestAHostThatIsCutOffStartsNothing(t *testing.T) {
 				t.Errorf("a start was announced")
 			}
 			s.host(back)
-			_, err := s.cast["n1"].Reconcile(ctx, s.Now()) // no hint is given
+			_, err := s.agents["n1"].Reconcile(ctx, s.Now()) // no hint is given
 			s.ok(err)
 			e.wants("start")
 		})
@@ -72,11 +72,11 @@ func TestAStartLosesARaceAgainstFencing(t *testing.T) {
 		for _, known := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				records := &racing{Memory: store.NewMemory()}
-				s := newStage(t, records)
+				s := newHarness(t, records)
 				if known {
 					s.host(func(*store.Host) {})
 				}
-				s.acts("n1")
+				s.reconciles("n1")
 				s.ok(s.KillDomain("n1", vm))
 				records.first = func() { s.host(cut) }
 				s.pass(10 * time.Second)
@@ -98,10 +98,10 @@ func TestAHostThatIsCutOffSendsNothing(t *testing.T) {
 	for name, cut := range cuts {
 		for _, began := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				s := newStage(t, store.NewMemory())
+				s := newHarness(t, store.NewMemory())
 				s.begin(migration.PreparingTarget)
 				s.changeVM(func(v *store.VM) { v.ActiveMigration = job })
-				s.acts("n2")
+				s.reconciles("n2")
 				s.change(func(m *store.Migration) {
 					m.State.Phase, m.Source.Began = migration.TargetReady, began
 				})
@@ -122,10 +122,10 @@ func TestAHostThatIsCutOffSendsNothing(t *testing.T) {
 // The announcement that a transfer begins loses the race against fencing.
 func TestATransferLosesARaceAgainstFencing(t *testing.T) {
 	records := &racing{Memory: store.NewMemory()}
-	s := newStage(t, records)
+	s := newHarness(t, records)
 	s.begin(migration.PreparingTarget)
 	s.changeVM(func(v *store.VM) { v.ActiveMigration = job })
-	s.acts("n2")
+	s.reconciles("n2")
 	s.phase(migration.TargetReady)
 	records.first = func() { s.host(cuts["fencing"]) }
 	s.pass(5 * time.Second)
@@ -140,7 +140,7 @@ func TestATransferLosesARaceAgainstFencing(t *testing.T) {
 func TestAHostThatIsCutOffResumesNothing(t *testing.T) {
 	for name, cut := range cuts {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t, store.NewMemory())
+			s := newHarness(t, store.NewMemory())
 			s.sending()
 			s.until("n1", hypervisor.HandingOver)
 			s.ok(s.CrashHost("n2"))
@@ -159,8 +159,8 @@ func TestAHostThatIsCutOffResumesNothing(t *testing.T) {
 }
 
 // held brings a migration to where the target has received everything and is held.
-func held(t *testing.T, take bool) *stage {
-	s := newStage(t, store.NewMemory())
+func held(t *testing.T, take bool) *harness {
+	s := newHarness(t, store.NewMemory())
 	if !take {
 		s, _, _ = newForgetful(t)
 	}
@@ -171,7 +171,7 @@ func held(t *testing.T, take bool) *stage {
 	s.begin(migration.TargetReady)
 	s.change(func(m *store.Migration) { m.Target.Address, m.Target.Ready = address, true })
 	s.changeVM(func(v *store.VM) { v.ActiveMigration = job })
-	s.acts("n1")
+	s.reconciles("n1")
 	s.phase(migration.Running)
 	s.until("n2", hypervisor.Received)
 	return s
@@ -216,13 +216,13 @@ func TestAHeldVMIsActivatedWhenItsSourceCannotGoOn(t *testing.T) {
 			s := held(t, r.take)
 			s.change(func(m *store.Migration) { m.Source.HandedOver = r.handedOver })
 			for range 5 {
-				s.acts("n2") // the source's agent says nothing more
+				s.reconciles("n2") // the source's agent says nothing more
 				s.AdvanceTo(s.Now().Add(time.Second))
 			}
 			s.wantState("n2", r.want)
 			if r.want == hypervisor.Received {
 				s.change(func(m *store.Migration) { m.Source.HandedOver = true })
-				s.acts("n2")
+				s.reconciles("n2")
 				s.wantState("n2", hypervisor.Running)
 			}
 		})
@@ -231,7 +231,7 @@ func TestAHeldVMIsActivatedWhenItsSourceCannotGoOn(t *testing.T) {
 
 // rebuilt says that the VM was rebuilt on n2 after n1 was fenced, and brings the copy on n1
 // into a state.
-func rebuilt(t *testing.T, set func(*stage)) (*stage, *eyewitness) {
+func rebuilt(t *testing.T, set func(*harness)) (*harness, *eyewitness) {
 	s, e := witnessed(t)
 	if set != nil {
 		set(s)
@@ -242,13 +242,13 @@ func rebuilt(t *testing.T, set func(*stage)) (*stage, *eyewitness) {
 	return s, e
 }
 
-func (s *stage) rebuild() *store.Rebuild {
+func (s *harness) rebuild() *store.Rebuild {
 	r, err := s.store.Get(ctx, (&store.Rebuild{VM: vm, Source: "n1"}).Key())
 	s.ok(err)
 	return r.(*store.Rebuild)
 }
 
-func powerCut(s *stage) {
+func powerCut(s *harness) {
 	s.ok(s.CrashHost("n1"))
 	s.ok(s.RestartHost("n1"))
 }
@@ -257,42 +257,42 @@ func powerCut(s *stage) {
 func TestWhatARebuiltVMHasLeftIsRemovedOnlyWhenItIsDead(t *testing.T) {
 	for _, r := range []struct {
 		name    string
-		set     func(*stage)
-		after   func(*stage)
+		set     func(*harness)
+		after   func(*harness)
 		want    hypervisor.DomainState
 		cleaned bool
 		says    string
 	}{
 		{"shut off: it is removed", powerCut, nil, hypervisor.Absent, true, "removed"},
-		{"crashed: it is removed", func(s *stage) { s.ok(s.KillDomain("n1", vm)) }, nil,
+		{"crashed: it is removed", func(s *harness) { s.ok(s.KillDomain("n1", vm)) }, nil,
 			hypervisor.Absent, true, "removed"},
-		{"nothing is there: that is what is said", func(s *stage) {
+		{"nothing is there: that is what is said", func(s *harness) {
 			s.ok(s.KillDomain("n1", vm))
 			s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Forget{}))
 		}, nil, hypervisor.Absent, true, ""},
-		{"it is not yet started elsewhere: it is kept", powerCut, func(s *stage) {
+		{"it is not yet started elsewhere: it is kept", powerCut, func(s *harness) {
 			s.changeVM(func(v *store.VM) { v.Boots = 0 })
 		}, hypervisor.Shutoff, false, ""},
-		{"it is about to start elsewhere: it is kept", powerCut, func(s *stage) {
+		{"it is about to start elsewhere: it is kept", powerCut, func(s *harness) {
 			s.changeVM(func(v *store.VM) { v.Operation = store.Starting })
 		}, hypervisor.Shutoff, false, ""},
 		{"it executes: left alone", nil, nil, hypervisor.Running, false, "left alone"},
-		{"it is paused: left alone", func(s *stage) {
+		{"it is paused: left alone", func(s *harness) {
 			s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Pause{}))
 		}, nil, hypervisor.Paused, false, "left alone"},
-		{"it had stopped for a switch-over: left alone", func(s *stage) {
+		{"it had stopped for a switch-over: left alone", func(s *harness) {
 			s.sending()
 			s.until("n1", hypervisor.HandingOver)
 			s.phase(migration.Failed)
 			s.changeVM(func(v *store.VM) { v.ActiveMigration = "" })
 		}, nil, hypervisor.HandedOver, false, "left alone"},
-		{"it is at home here again: it is left alone", powerCut, func(s *stage) {
+		{"it is at home here again: it is left alone", powerCut, func(s *harness) {
 			s.changeVM(func(v *store.VM) { v.Host, v.Stopped = "n1", true })
 		}, hypervisor.Shutoff, false, ""},
-		{"it is on the move again: nothing yet", powerCut, func(s *stage) {
+		{"it is on the move again: nothing yet", powerCut, func(s *harness) {
 			s.changeVM(func(v *store.VM) { v.ActiveMigration = "a#9" })
 		}, hypervisor.Shutoff, false, ""},
-		{"its record is gone: its place is not known", powerCut, func(s *stage) {
+		{"its record is gone: its place is not known", powerCut, func(s *harness) {
 			s.ok(s.store.Delete(ctx, s.vm()))
 		}, hypervisor.Shutoff, false, ""},
 	} {
@@ -302,7 +302,7 @@ func TestWhatARebuiltVMHasLeftIsRemovedOnlyWhenItIsDead(t *testing.T) {
 				r.after(s)
 			}
 			for range 3 {
-				s.acts("n1")
+				s.reconciles("n1")
 				s.AdvanceTo(s.Now().Add(10 * time.Minute))
 			}
 			s.wantState("n1", r.want)
@@ -334,19 +334,19 @@ func TestARebuildSaysNothingBeforeTheVMHasMoved(t *testing.T) {
 	e.wants()
 	s.changeVM(func(v *store.VM) { v.Host, v.Boots = "n2", 1 })
 	s.put(s.rebuild()) // the rebuilder writes it again, or the agent looks later
-	s.acts("n1")
+	s.reconciles("n1")
 	s.wantState("n1", hypervisor.Absent)
 }
 
 // The VM comes back between the look at its record and the word that nothing is left.
 func TestThatNothingIsLeftIsSaidOnlyWhileTheVMIsElsewhere(t *testing.T) {
 	records := &racing{Memory: store.NewMemory()}
-	s := newStage(t, records)
+	s := newHarness(t, records)
 	powerCut(s)
 	s.put(&store.Rebuild{VM: vm, Source: "n1", Target: "n2"})
 	s.changeVM(func(v *store.VM) { v.Host = "n2" })
 	records.first = func() { s.changeVM(func(v *store.VM) { v.Host = "n1" }) }
-	s.acts("n1")
+	s.reconciles("n1")
 	if s.rebuild().Cleaned {
 		t.Errorf("it says that it has cleaned up; %q", s.noted)
 	}
@@ -372,7 +372,7 @@ func TestStrangersAreListedAndLeftAlone(t *testing.T) {
 	s.put(&store.Migration{Spec: migration.Spec{ID: "moving#1", VM: "moving"},
 		State: migration.State{Phase: migration.Running, Source: "n2", Target: "n1"}})
 	for range 4 {
-		s.acts("n1")
+		s.reconciles("n1")
 		s.AdvanceTo(s.Now().Add(time.Hour))
 	}
 	want := []agent.UnmanagedDomain{
@@ -390,7 +390,7 @@ func TestStrangersAreListedAndLeftAlone(t *testing.T) {
 	if got := strays(); !slices.Equal(got, second) {
 		t.Errorf("operators see %+v", got)
 	}
-	if got := s.cast["n1"].UnmanagedDomains(); !slices.Equal(got, want) {
+	if got := s.agents["n1"].UnmanagedDomains(); !slices.Equal(got, want) {
 		t.Errorf("strangers: %+v", got)
 	}
 	aloud := slices.DeleteFunc(slices.Clone(s.noted), func(n string) bool {
@@ -402,8 +402,8 @@ func TestStrangersAreListedAndLeftAlone(t *testing.T) {
 	e.wants()
 	// An operator ends the second copy: that is seen at once.
 	s.ok(s.KillDomain("n1", "others"))
-	s.cast["n1"].Hint("others")
-	s.acts("n1")
+	s.agents["n1"].Hint("others")
+	s.reconciles("n1")
 	if got := strays(); len(got) > 0 {
 		t.Errorf("when it has ended operators see %+v", got)
 	}
@@ -413,11 +413,11 @@ func TestStrangersAreListedAndLeftAlone(t *testing.T) {
 func TestAStrangerWithoutAReadableRecordIsListed(t *testing.T) {
 	s, _ := witnessed(t)
 	s.ok(s.boot(hypervisor.VM{ID: "damaged", Memory: gib, CPUs: 1}))
-	s.cast["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), unreadable{s.store}, s)
+	s.agents["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), unreadable{s.store}, s)
 	s.ok(s.KillDomain("n1", vm))
-	s.acts("n1")
+	s.reconciles("n1")
 	s.wantState("n1", hypervisor.Starting)
-	if got := s.cast["n1"].UnmanagedDomains(); len(got) != 1 || !strings.Contains(got[0].Why, "damaged") {
+	if got := s.agents["n1"].UnmanagedDomains(); len(got) != 1 || !strings.Contains(got[0].Why, "damaged") {
 		t.Errorf("strangers: %+v", got)
 	}
 }

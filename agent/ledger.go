@@ -10,7 +10,7 @@ import (
 )
 
 // A Ledger remembers on the host itself what the records of its VMs were, and which VMs have left.
-// It is the agent's own witness against a store that was set back:
+// It is the agent's own evidence against a store that was set back:
 //
 //	a VM is at home ──► its record is kept       it is about to be sent ──► Left, before anything is
 //	                                             it is kept here        ──► Left is taken back

@@ -31,12 +31,12 @@ func (n *notebook) Keep(h store.Holding) error {
 	return nil
 }
 
-// withLedger is a stage whose first host has a ledger, and a VM whose moves are counted.
-func withLedger(t *testing.T) (*stage, *notebook) {
-	s := newStage(t, store.NewMemory())
+// withLedger is a harness whose first host has a ledger, and a VM whose moves are counted.
+func withLedger(t *testing.T) (*harness, *notebook) {
+	s := newHarness(t, store.NewMemory())
 	n := &notebook{all: map[hypervisor.VMID]store.Holding{}}
 	s.recast(n)
-	s.acts("n1")
+	s.reconciles("n1")
 	if v := s.vm(); v.Moves != 1 {
 		t.Fatalf("the moves are not counted: %+v", v)
 	}
@@ -47,31 +47,31 @@ func withLedger(t *testing.T) (*stage, *notebook) {
 }
 
 // recast starts the agent of n1 anew.
-func (s *stage) recast(l agent.Ledger) {
-	s.cast["n1"] = agent.New("n1", agent.Config{Ledger: l}, s.Host("n1"), s.as("n1", s.store), s)
+func (s *harness) recast(l agent.Ledger) {
+	s.agents["n1"] = agent.New("n1", agent.Config{Ledger: l}, s.Host("n1"), s.as("n1", s.store), s)
 }
 
 // gone brings a to n2 and takes what is left of it from n1.
-func gone(t *testing.T) (*stage, *notebook) {
+func gone(t *testing.T) (*harness, *notebook) {
 	s, n := withLedger(t)
 	s.sending()
 	if h, _ := n.Holding(vm); h.Left == nil || h.Left.To != "n2" || h.Left.Move != job {
 		t.Fatalf("it is being sent, and the ledger says %+v", h)
 	}
 	s.until("n2", hypervisor.Running)
-	s.acts("n1", "n2")
+	s.reconciles("n1", "n2")
 	s.change(func(m *store.Migration) { m.State.Phase = migration.Succeeded })
 	s.changeVM(func(v *store.VM) {
 		v.MoveTo("n2")
 		v.ActiveMigration = ""
 	})
-	s.acts("n1", "n2")
+	s.reconciles("n1", "n2")
 	s.wantState("n1", hypervisor.Absent)
 	return s, n
 }
 
 // setBack writes the record of a as it was before it moved, as a restored backup has it.
-func (s *stage) setBack() {
+func (s *harness) setBack() {
 	s.changeVM(func(v *store.VM) { v.Host, v.Moves, v.ActiveMigration = "n1", 1, "" })
 	s.ok(s.store.Delete(ctx, s.move()))
 }
@@ -82,7 +82,7 @@ func TestARecordDoesNotOverruleTheLedger(t *testing.T) {
 	s.setBack()
 	s.recast(n)
 	for range 5 {
-		s.acts("n1")
+		s.reconciles("n1")
 		s.AdvanceTo(s.Now().Add(time.Minute))
 	}
 	s.wantState("n1", hypervisor.Absent)
@@ -92,16 +92,16 @@ func TestARecordDoesNotOverruleTheLedger(t *testing.T) {
 	}
 	// An operator's orders do not change that, although they are newer.
 	s.changeVM(func(v *store.VM) { v.Stopped = true })
-	s.acts("n1")
+	s.reconciles("n1")
 	if s.vm().Ended {
 		t.Error("n1 says of a VM that runs on n2 that it is off")
 	}
 	s.changeVM(func(v *store.VM) { v.Stopped = false })
-	s.acts("n1")
+	s.reconciles("n1")
 	s.wantState("n1", hypervisor.Absent)
 	// What is reconciled is of a later life.
 	s.changeVM(func(v *store.VM) { v.Moves = 3 })
-	s.acts("n1")
+	s.reconciles("n1")
 	s.wantState("n1", hypervisor.Starting)
 }
 
@@ -110,7 +110,7 @@ func TestAVMThatCameBackIsStarted(t *testing.T) {
 	s, n := gone(t)
 	s.changeVM(func(v *store.VM) { v.MoveTo("n1") })
 	s.change(func(m *store.Migration) { m.Source.Released = true })
-	s.acts("n1")
+	s.reconciles("n1")
 	s.wantState("n1", hypervisor.Starting)
 	if h, _ := n.Holding(vm); !h.Here() || h.Record.Moves != 3 {
 		t.Errorf("the ledger says %+v", h)
@@ -142,12 +142,12 @@ func TestNothingIsSentThatTheLedgerDoesNotKnow(t *testing.T) {
 	s, n := withLedger(t)
 	s.begin(migration.TargetReady)
 	n.full = true
-	s.acts("n2")
+	s.reconciles("n2")
 	for range 5 {
 		if s.move().Target.Address != "" {
 			break
 		}
-		s.acts("n2")
+		s.reconciles("n2")
 	}
 	err := s.act("n1")
 	if m := s.move(); m.Target.Address == "" || m.Source.Started {
@@ -158,7 +158,7 @@ func TestNothingIsSentThatTheLedgerDoesNotKnow(t *testing.T) {
 	}
 	n.full = false
 	s.AdvanceTo(s.Now().Add(time.Minute))
-	s.acts("n1")
+	s.reconciles("n1")
 	if !s.move().Source.Started {
 		t.Errorf("it is not sent when there is room again: %+v", s.move().Source)
 	}
@@ -166,11 +166,11 @@ func TestNothingIsSentThatTheLedgerDoesNotKnow(t *testing.T) {
 
 // A VM that runs astray and comes home is no stray any more, at once.
 func TestAStrayThatComesHomeIsNoStray(t *testing.T) {
-	s := newStage(t, store.NewMemory())
+	s := newHarness(t, store.NewMemory())
 	s.put(&store.Host{Host: hypervisor.Host{Name: "n1"}})
 	s.changeVM(func(v *store.VM) { v.Host = "n2" })
 	s.recast(nil)
-	s.acts("n1")
+	s.reconciles("n1")
 	strays := func() int {
 		h, err := store.HostNamed(ctx, s.store, "n1")
 		s.ok(err)
@@ -180,15 +180,15 @@ func TestAStrayThatComesHomeIsNoStray(t *testing.T) {
 		t.Fatal("it runs astray, and operators are not told")
 	}
 	s.changeVM(func(v *store.VM) { v.Host = "n1" })
-	s.acts("n1")
-	s.acts("n1")
+	s.reconciles("n1")
+	s.reconciles("n1")
 	if strays() != 0 {
 		t.Error("it is at home, and still told as a stray")
 	}
 }
 
 // renew deletes the VM, and adds another one of its name on n1.
-func (s *stage) renew(l *store.Life) {
+func (s *harness) renew(l *store.Life) {
 	old := s.vm()
 	s.ok(s.store.Delete(ctx, old))
 	s.put(&store.VM{VM: old.VM, Life: l, Host: "n1", Moves: 1, Migratable: true,
@@ -207,7 +207,7 @@ func TestAVMThatWasAddedAnewStarts(t *testing.T) {
 			}
 			s.changeVM(func(v *store.VM) { v.Stopped, v.Kill = true, true })
 			for range 3 {
-				s.acts("n1")
+				s.reconciles("n1")
 				s.AdvanceTo(s.Now().Add(time.Minute))
 			}
 			if !s.vm().Ended {
@@ -218,7 +218,7 @@ func TestAVMThatWasAddedAnewStarts(t *testing.T) {
 			if seen {
 				old := s.vm()
 				s.ok(s.store.Delete(ctx, old))
-				s.acts("n1")
+				s.reconciles("n1")
 				if h, _ := n.Holding(vm); h.Left == nil {
 					t.Fatalf("it was deleted, and the ledger says %+v", h)
 				}
@@ -227,7 +227,7 @@ func TestAVMThatWasAddedAnewStarts(t *testing.T) {
 				s.renew(life)
 				s.recast(n)
 			}
-			s.acts("n1")
+			s.reconciles("n1")
 			s.wantState("n1", hypervisor.Starting)
 			if h, _ := n.Holding(vm); !h.Here() || !h.Record.Life.Is(life) {
 				t.Errorf("the ledger says %+v", h)
@@ -235,11 +235,11 @@ func TestAVMThatWasAddedAnewStarts(t *testing.T) {
 			// A backup of before is restored, and no participant has noticed: the second is left alone,
 			// whatever was wanted of the first.
 			s.AdvanceTo(s.Now().Add(time.Minute))
-			s.acts("n1")
+			s.reconciles("n1")
 			s.wantState("n1", hypervisor.Running)
 			s.changeVM(func(v *store.VM) { v.Life, v.Stopped, v.Kill = first.Life, true, true })
 			for range 3 {
-				s.acts("n1")
+				s.reconciles("n1")
 				s.AdvanceTo(s.Now().Add(time.Minute))
 			}
 			s.wantState("n1", hypervisor.Running)
@@ -256,14 +256,14 @@ func TestAVMThatWasDeletedIsNotStarted(t *testing.T) {
 	old := s.vm()
 	s.changeVM(func(v *store.VM) { v.Stopped, v.Kill = true, true })
 	for range 3 {
-		s.acts("n1")
+		s.reconciles("n1")
 		s.AdvanceTo(s.Now().Add(time.Minute))
 	}
 	s.ok(s.store.Delete(ctx, s.vm()))
-	s.acts("n1")
+	s.reconciles("n1")
 	s.put(old.WithVersion(0))
 	s.recast(n)
-	s.acts("n1")
+	s.reconciles("n1")
 	s.wantState("n1", hypervisor.Shutoff)
 	if v := s.vm(); !strings.Contains(v.Trouble, "it was deleted since") {
 		t.Errorf("operators are not told: %q", v.Trouble)
@@ -277,7 +277,7 @@ func TestALifeThatWasDroppedIsGivenAnew(t *testing.T) {
 	first := s.vm()
 	s.changeVM(func(v *store.VM) { v.Life = nil })
 	s.recast(n)
-	s.acts("n1")
+	s.reconciles("n1")
 	switch v := s.vm(); {
 	case v.Trouble != "":
 		t.Errorf("it is in trouble: %s", v.Trouble)

@@ -18,7 +18,7 @@ import (
 // then about the VM.
 type eyewitness struct {
 	*machine
-	s       *stage
+	s       *harness
 	done    []hypervisor.Command
 	doing   []store.Operation
 	refuses func(hypervisor.Command) error
@@ -41,11 +41,11 @@ func (e *eyewitness) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Co
 	return e.machine.Do(ctx, id, c)
 }
 
-// witnessed is a stage whose first host is watched.
-func witnessed(t *testing.T) (*stage, *eyewitness) {
-	s := newStage(t, store.NewMemory())
+// witnessed is a harness whose first host is watched.
+func witnessed(t *testing.T) (*harness, *eyewitness) {
+	s := newHarness(t, store.NewMemory())
 	e := &eyewitness{machine: s.Host("n1"), s: s}
-	s.cast["n1"] = agent.New("n1", agent.Config{}, e, s.as("n1", s.store), s)
+	s.agents["n1"] = agent.New("n1", agent.Config{}, e, s.as("n1", s.store), s)
 	return s, e
 }
 
@@ -89,7 +89,7 @@ func sized(memory hypervisor.Bytes, cpus int) func(*store.VM) {
 func rebooted(v *store.VM) { v.Reboots++ }
 
 // wantSize checks what the hypervisor runs, and what the record says that it runs.
-func (s *stage) wantSize(memory hypervisor.Bytes, cpus int) {
+func (s *harness) wantSize(memory hypervisor.Bytes, cpus int) {
 	s.t.Helper()
 	d, err := s.Host("n1").Domain(ctx, vm)
 	s.ok(err)
@@ -101,58 +101,58 @@ func (s *stage) wantSize(memory hypervisor.Bytes, cpus int) {
 }
 
 // off and on are an owner's words.
-func off(s *stage) {
+func off(s *harness) {
 	s.changeVM(func(v *store.VM) { v.Stopped = true })
 	s.pass(3 * time.Second)
 }
 
-func on(s *stage) { s.changeVM(func(v *store.VM) { v.Stopped = false }) }
+func on(s *harness) { s.changeVM(func(v *store.VM) { v.Stopped = false }) }
 
 // orders are every order, what the hypervisor is told for it, and what is left in the end.
 var orders = []struct {
 	name  string
-	order func(*stage)
+	order func(*harness)
 	want  []string
 	doing store.Operation // stored when the first command is given
 	state hypervisor.DomainState
 	boots int
 }{
-	{"nothing is asked", func(*stage) {}, nil, "", hypervisor.Running, 0},
+	{"nothing is asked", func(*harness) {}, nil, "", hypervisor.Running, 0},
 	{"stop", off, []string{"stop"}, store.Stopping, hypervisor.Shutoff, 0},
-	{"kill", func(s *stage) {
+	{"kill", func(s *harness) {
 		s.changeVM(func(v *store.VM) { v.Stopped, v.Kill = true, true })
 	}, []string{"kill"}, store.Stopping, hypervisor.Shutoff, 0},
-	{"stop, and then kill as it takes too long", func(s *stage) {
+	{"stop, and then kill as it takes too long", func(s *harness) {
 		s.changeVM(func(v *store.VM) { v.Stopped = true })
-		s.acts("n1")
+		s.reconciles("n1")
 		s.changeVM(func(v *store.VM) { v.Kill = true })
-		s.acts("n1")
+		s.reconciles("n1")
 		s.wantState("n1", hypervisor.Shutoff)
 	}, []string{"stop", "kill"}, store.Stopping, hypervisor.Shutoff, 0},
-	{"kill a VM that is paused", func(s *stage) {
+	{"kill a VM that is paused", func(s *harness) {
 		s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Pause{}))
 		s.changeVM(func(v *store.VM) { v.Stopped, v.Kill = true, true })
 	}, []string{"kill"}, store.Stopping, hypervisor.Shutoff, 0},
-	{"stop and start", func(s *stage) { off(s); on(s) }, []string{"stop", "start"},
+	{"stop and start", func(s *harness) { off(s); on(s) }, []string{"stop", "start"},
 		store.Stopping, hypervisor.Running, 1},
-	{"start while it stops", func(s *stage) {
+	{"start while it stops", func(s *harness) {
 		s.changeVM(func(v *store.VM) { v.Stopped = true })
-		s.acts("n1")
+		s.reconciles("n1")
 		on(s)
 	}, []string{"stop", "start"}, store.Stopping, hypervisor.Running, 1},
-	{"reboot", func(s *stage) { s.changeVM(rebooted) }, []string{"reboot"},
+	{"reboot", func(s *harness) { s.changeVM(rebooted) }, []string{"reboot"},
 		store.Rebooting, hypervisor.Running, 0},
-	{"reboot, and again while it does", func(s *stage) {
+	{"reboot, and again while it does", func(s *harness) {
 		s.changeVM(rebooted)
-		s.acts("n1")
+		s.reconciles("n1")
 		s.changeVM(rebooted)
 	}, []string{"reboot"}, store.Rebooting, hypervisor.Running, 0},
-	{"reboot twice", func(s *stage) {
+	{"reboot twice", func(s *harness) {
 		s.changeVM(rebooted)
 		s.pass(20 * time.Second)
 		s.changeVM(rebooted)
 	}, []string{"reboot", "reboot"}, store.Rebooting, hypervisor.Running, 0},
-	{"reboot a VM that is off: nothing when it starts", func(s *stage) {
+	{"reboot a VM that is off: nothing when it starts", func(s *harness) {
 		off(s)
 		s.changeVM(rebooted)
 		s.pass(time.Second)
@@ -183,56 +183,56 @@ func TestOrders(t *testing.T) {
 // resizes are what an owner may ask for, and the size that goes on.
 var resizes = []struct {
 	name  string
-	order func(*stage)
+	order func(*harness)
 	want  []string
 	gib   hypervisor.Bytes
 	cpus  int
 	why   string // the trouble contains it
 }{
-	{"a running VM goes on as it is", func(s *stage) { s.changeVM(sized(8*gib, 2)) },
+	{"a running VM goes on as it is", func(s *harness) { s.changeVM(sized(8*gib, 2)) },
 		nil, 4, 1, ""},
-	{"a reboot with another size is a stop, a resize and a start", func(s *stage) {
+	{"a reboot with another size is a stop, a resize and a start", func(s *harness) {
 		s.changeVM(sized(8*gib, 2))
 		s.pass(time.Second)
 		s.changeVM(rebooted)
 	}, []string{"stop", "resize", "start"}, 8, 2, ""},
-	{"a size in one breath with the reboot", func(s *stage) {
+	{"a size in one breath with the reboot", func(s *harness) {
 		s.changeVM(func(v *store.VM) { sized(2*gib, 1)(v); rebooted(v) })
 	}, []string{"stop", "resize", "start"}, 2, 1, ""},
-	{"a VM that is off has its new size when it starts", func(s *stage) {
+	{"a VM that is off has its new size when it starts", func(s *harness) {
 		s.changeVM(func(v *store.VM) { v.Stopped = true })
 		s.pass(3 * time.Second)
 		s.changeVM(func(v *store.VM) { sized(8*gib, 2)(v); v.Stopped = false })
 	}, []string{"stop", "resize", "start"}, 8, 2, ""},
-	{"a host cannot hold the size: it says why, and the old size goes on", func(s *stage) {
+	{"a host cannot hold the size: it says why, and the old size goes on", func(s *harness) {
 		s.changeVM(sized(100*gib, 100))
 	}, nil, 4, 1, "memory needs 100GiB has 64GiB; cpus needs 100 has 64"},
-	{"a reboot with a size that does not fit is a reboot", func(s *stage) {
+	{"a reboot with a size that does not fit is a reboot", func(s *harness) {
 		s.changeVM(func(v *store.VM) { sized(100*gib, 1)(v); rebooted(v) })
 	}, []string{"reboot"}, 4, 1, "memory needs 100GiB has 64GiB"},
 	{"a VM that is off starts with its old size when the new one does not fit",
-		func(s *stage) {
+		func(s *harness) {
 			s.changeVM(func(v *store.VM) { v.Stopped = true })
 			s.pass(3 * time.Second)
 			s.changeVM(func(v *store.VM) { sized(100*gib, 1)(v); v.Stopped = false })
 		}, []string{"stop", "start"}, 4, 1, "memory needs 100GiB has 64GiB"},
-	{"a VM whose wish is taken back is no longer in trouble", func(s *stage) {
+	{"a VM whose wish is taken back is no longer in trouble", func(s *harness) {
 		s.changeVM(sized(100*gib, 1))
 		s.pass(time.Second)
 		s.changeVM(sized(4*gib, 1))
 	}, nil, 4, 1, ""},
-	{"a VM that crashes starts with its old size", func(s *stage) {
+	{"a VM that crashes starts with its old size", func(s *harness) {
 		s.changeVM(sized(8*gib, 2))
 		s.pass(time.Second)
 		s.ok(s.KillDomain("n1", vm))
 	}, []string{"start"}, 4, 1, ""},
 	{"a VM that crashes while it is being resized starts with its old size",
-		func(s *stage) {
+		func(s *harness) {
 			s.changeVM(func(v *store.VM) { sized(8*gib, 2)(v); rebooted(v) })
-			s.acts("n1")
+			s.reconciles("n1")
 			s.ok(s.KillDomain("n1", vm))
 		}, []string{"stop", "start"}, 4, 1, ""},
-	{"a VM whose host lost power has its new size when it starts", func(s *stage) {
+	{"a VM whose host lost power has its new size when it starts", func(s *harness) {
 		s.changeVM(sized(8*gib, 2))
 		s.pass(time.Second)
 		s.ok(s.CrashHost("n1"))
@@ -415,7 +415,7 @@ func TestAStartThatIsRefusedIsSaidAndTriedAgain(t *testing.T) {
 	}
 	s.ok(s.KillDomain("n1", vm))
 	for end := s.Now().Add(2 * time.Minute); s.Now().Before(end); {
-		wake, err := s.cast["n1"].Reconcile(ctx, s.Now())
+		wake, err := s.agents["n1"].Reconcile(ctx, s.Now())
 		if err == nil || s.vm().Trouble == "" {
 			t.Fatalf("error %v, trouble %q", err, s.vm().Trouble)
 		}
@@ -450,9 +450,9 @@ func TestOrdersWaitForAMigration(t *testing.T) {
 		})
 		t.Run(name+", and the claim comes between", func(t *testing.T) {
 			records := &racing{Memory: store.NewMemory()}
-			s := newStage(t, records)
+			s := newHarness(t, records)
 			e := &eyewitness{machine: s.Host("n1"), s: s}
-			s.cast["n1"] = agent.New("n1", agent.Config{}, e, s.as("n1", s.store), s)
+			s.agents["n1"] = agent.New("n1", agent.Config{}, e, s.as("n1", s.store), s)
 			s.changeVM(order)
 			records.first = func() { s.changeVM(func(v *store.VM) { v.ActiveMigration = job }) }
 			s.pass(10 * time.Second)
@@ -480,9 +480,9 @@ func TestAVMThatIsToBeResizedMovesAsItIs(t *testing.T) {
 	s.changeVM(sized(8*gib, 2)) // no agent has said that it has 4 GiB
 	s.begin(migration.PreparingTarget)
 	s.changeVM(func(v *store.VM) { v.ActiveMigration = job })
-	s.acts("n2")
+	s.reconciles("n2")
 	s.phase(migration.TargetReady)
-	s.acts("n1")
+	s.reconciles("n1")
 	if m := s.move(); !m.Source.Failed || m.Source.Started ||
 		!strings.Contains(m.Source.Error, "another size") {
 		t.Errorf("the source says %+v", m.Source)
@@ -496,7 +496,7 @@ func TestAStartThatFailsIsNotRepeatedForItsOwnHint(t *testing.T) {
 	s, e := witnessed(t)
 	powerCut(s)
 	e.refuses = func(c hypervisor.Command) error {
-		s.cast["n1"].Hint(vm)
+		s.agents["n1"].Hint(vm)
 		return &hypervisor.Error{Op: "Do", Kind: hypervisor.Conflict}
 	}
 	s.pass(time.Minute)

@@ -13,14 +13,14 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// A stage with a controller, and the records of its two hosts.
+// A harness with a controller, and the records of its two hosts.
 type led struct {
-	*stage
+	*harness
 	boss *controller.Controller
 }
 
 func newLed(t *testing.T) *led {
-	s := newStage(t, store.NewMemory())
+	s := newHarness(t, store.NewMemory())
 	for _, n := range []name{"n1", "n2"} {
 		s.put(&store.Host{Host: hypervisor.Host{Name: n, Memory: 64 * gib, CPUs: 64}})
 	}
@@ -133,7 +133,7 @@ func TestASourceThatWasFencedStartsItsVMAnew(t *testing.T) {
 	l.ok(l.RestartHost("n1"))
 	l.host(func(h *store.Host) { h.Fenced, h.NotReady, h.Fencing = false, false, nil })
 	h.doubts = true
-	l.cast["n1"] = agent.New("n1", agent.Config{}, h, l.store, l)
+	l.agents["n1"] = agent.New("n1", agent.Config{}, h, l.store, l)
 	l.rounds(300, time.Second, "n1", "n2")
 	l.wantState("n1", hypervisor.Running)
 }
@@ -198,13 +198,13 @@ func (h *halting) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Comma
 
 // A release that failed half way is asked for again, though the VM is not to be seen any more.
 func TestAReleaseThatFailedIsRepeated(t *testing.T) {
-	s := newStage(t, store.NewMemory())
+	s := newHarness(t, store.NewMemory())
 	h := &halting{machine: s.Host("n1")}
-	s.cast["n1"] = agent.New("n1", agent.Config{}, h, s.as("n1", s.store), s)
+	s.agents["n1"] = agent.New("n1", agent.Config{}, h, s.as("n1", s.store), s)
 	s.sending()
 	s.until("n2", hypervisor.Running)
 	s.AdvanceTo(s.Now().Add(time.Second))
-	s.acts("n1", "n2")
+	s.reconciles("n1", "n2")
 	s.phase(migration.Succeeded)
 	for range 5 {
 		s.AdvanceTo(s.Now().Add(time.Second))

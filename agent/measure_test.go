@@ -12,11 +12,11 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// gauging is a stage whose agents measure every hour, with so many VMs more on n1.
-func gauging(t *testing.T, more int, able hypervisor.Abilities) *stage {
-	s := ableStage(t, store.NewMemory(), able)
+// gauging is a harness whose agents measure every hour, with so many VMs more on n1.
+func gauging(t *testing.T, more int, able hypervisor.Abilities) *harness {
+	s := harnessWithAbilities(t, store.NewMemory(), able)
 	for _, n := range []name{"n1", "n2"} {
-		s.cast[n] = agent.New(n, agent.Config{MeasureEvery: time.Hour}, s.Host(n), s.as(n, s.store), s)
+		s.agents[n] = agent.New(n, agent.Config{MeasureEvery: time.Hour}, s.Host(n), s.as(n, s.store), s)
 	}
 	s.ok(s.Host("n1").SetWorkload(vm, fake.Workload{Rate: 30e6, Hot: gib}))
 	for i := range more {
@@ -28,12 +28,12 @@ func gauging(t *testing.T, more int, able hypervisor.Abilities) *stage {
 }
 
 // run lets the agents look whenever they want to.
-func (s *stage) run(span time.Duration) {
+func (s *harness) run(span time.Duration) {
 	s.t.Helper()
 	for end := s.Now().Add(span); s.Now().Before(end); {
 		wake := end
 		for _, n := range []name{"n1", "n2"} {
-			at, err := s.cast[n].Reconcile(ctx, s.Now())
+			at, err := s.agents[n].Reconcile(ctx, s.Now())
 			s.ok(err)
 			if !at.IsZero() && at.Before(wake) {
 				wake = at

@@ -62,19 +62,19 @@ func (h *forgetful) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Com
 	return h.Hypervisor.Do(ctx, id, c)
 }
 
-// newForgetful is a stage whose hosts keep nothing that they have handed over.
-func newForgetful(t *testing.T) (s *stage, n1, n2 *forgetful) {
-	s = newStage(t, store.NewMemory())
+// newForgetful is a harness whose hosts keep nothing that they have handed over.
+func newForgetful(t *testing.T) (s *harness, n1, n2 *forgetful) {
+	s = newHarness(t, store.NewMemory())
 	n1, n2 = &forgetful{Hypervisor: s.Host("n1")}, &forgetful{Hypervisor: s.Host("n2")}
 	n1.other, n2.other = n2, n1
-	s.cast["n1"] = agent.New("n1", agent.Config{}, n1, s.as("n1", s.store), s)
-	s.cast["n2"] = agent.New("n2", agent.Config{}, n2, s.as("n2", s.store), s)
+	s.agents["n1"] = agent.New("n1", agent.Config{}, n1, s.as("n1", s.store), s)
+	s.agents["n2"] = agent.New("n2", agent.Config{}, n2, s.as("n2", s.store), s)
 	return s, n1, n2
 }
 
 // ceded brings a migration to where the source was handed over, and the target, which
 // had died before its agent looked, says that it holds nothing.
-func ceded(t *testing.T) (s *stage, n1 *forgetful) {
+func ceded(t *testing.T) (s *harness, n1 *forgetful) {
 	s, n1, _ = newForgetful(t)
 	s.sending()
 	s.until("n1", hypervisor.HandedOver)
@@ -83,7 +83,7 @@ func ceded(t *testing.T) (s *stage, n1 *forgetful) {
 	s.ok(s.Host("n2").Do(ctx, vm, hypervisor.Release{Job: job, Moved: hypervisor.Evidence{
 		Proof: hypervisor.RunsAtTarget, VM: vm, Host: "n1"}}))
 	s.change(func(m *store.Migration) { m.Target.Down, m.Target.Discarded = true, true })
-	s.acts("n1", "n1")
+	s.reconciles("n1", "n1")
 	return s, n1
 }
 
@@ -97,13 +97,13 @@ func TestASourceThatKeepsNothingLeavesTheVMToItsTarget(t *testing.T) {
 	asked := n1.asked
 	for range 10 {
 		s.AdvanceTo(s.Now().Add(time.Second))
-		s.acts("n1")
+		s.reconciles("n1")
 	}
 	if n1.asked != asked {
 		t.Errorf("the source asked %d times more for what its host cannot do", n1.asked-asked)
 	}
 	s.wantState("n1", hypervisor.HandedOver)
-	s.acts("n2")
+	s.reconciles("n2")
 	if r := s.move().Target; !r.Completed || !r.Lost {
 		t.Fatalf("the target says %+v; %q", r, s.noted)
 	}
@@ -122,7 +122,7 @@ func TestALeftVMComesBackWhenTheTargetIsFenced(t *testing.T) {
 	s.change(func(m *store.Migration) {
 		m.Evidence = []hypervisor.Evidence{{Proof: hypervisor.HostFenced, Host: "n2"}}
 	})
-	s.acts("n1", "n1")
+	s.reconciles("n1", "n1")
 	s.wantState("n1", hypervisor.Crashed)
 	if r := s.move().Source; !r.Failed {
 		t.Errorf("the source says %+v; %q", r, s.noted)
@@ -134,10 +134,10 @@ func TestALeftVMComesBackWhenTheTargetIsFenced(t *testing.T) {
 func TestATargetIsDiscardedWhenItsSourceHasEnded(t *testing.T) {
 	for _, r := range []struct {
 		name string
-		end  func(*stage) // what asks for the Discard
+		end  func(*harness) // what asks for the Discard
 	}{
-		{"the migration failed", func(s *stage) { s.phase(migration.Failed) }},
-		{"the source is said to be dead", func(s *stage) {
+		{"the migration failed", func(s *harness) { s.phase(migration.Failed) }},
+		{"the source is said to be dead", func(s *harness) {
 			s.change(func(m *store.Migration) {
 				m.Evidence = []hypervisor.Evidence{{Proof: hypervisor.HostFenced, Host: "n1"}}
 			})
@@ -150,7 +150,7 @@ func TestATargetIsDiscardedWhenItsSourceHasEnded(t *testing.T) {
 			s.AdvanceTo(s.Now().Add(time.Second))
 			r.end(s)
 			for range 3 {
-				s.acts("n2") // a refusal is no error
+				s.reconciles("n2") // a refusal is no error
 				s.AdvanceTo(s.Now().Add(time.Second))
 			}
 			if s.move().Target.Discarded || n2.refused < 3 {
@@ -159,7 +159,7 @@ func TestATargetIsDiscardedWhenItsSourceHasEnded(t *testing.T) {
 			s.wantState("n1", hypervisor.Running)
 			s.ok(s.Host("n1").Adjust(ctx, job, hypervisor.Cancel{}))
 			s.AdvanceTo(s.Now().Add(time.Second))
-			s.acts("n2")
+			s.reconciles("n2")
 			if !s.move().Target.Discarded {
 				t.Errorf("the target says %+v; %q", s.move().Target, s.noted)
 			}

@@ -22,55 +22,55 @@ func resumed(v *store.VM) { v.Pause = false }
 // pauses are what an owner asks for, what the hypervisor is told, and what the guest does then.
 var pauses = []struct {
 	name    string
-	order   func(*stage)
+	order   func(*harness)
 	want    []string
 	state   hypervisor.DomainState
 	trouble string // a part of it
 }{
-	{"a VM is paused once", func(s *stage) { s.changeVM(pausedBy("ann")) }, []string{"pause"},
+	{"a VM is paused once", func(s *harness) { s.changeVM(pausedBy("ann")) }, []string{"pause"},
 		hypervisor.Paused, ""},
-	{"and resumed", func(s *stage) {
+	{"and resumed", func(s *harness) {
 		s.changeVM(pausedBy("ann"))
 		s.pass(time.Second)
 		s.changeVM(resumed)
 	}, []string{"pause", "unpause"}, hypervisor.Running, ""},
-	{"a pause that is taken back before it was seen is none", func(s *stage) {
+	{"a pause that is taken back before it was seen is none", func(s *harness) {
 		s.changeVM(pausedBy("ann"))
 		s.changeVM(resumed)
 	}, nil, hypervisor.Running, ""},
-	{"a guest that another program has paused is left alone", func(s *stage) {
+	{"a guest that another program has paused is left alone", func(s *harness) {
 		s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Pause{}))
 	}, nil, hypervisor.Paused, "its guest is paused, and not by godwit"},
-	{"until godwit adopts that and takes it back", func(s *stage) {
+	{"until godwit adopts that and takes it back", func(s *harness) {
 		s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Pause{}))
 		s.pass(time.Second)
 		s.changeVM(pausedBy("ann"))
 		s.pass(time.Second)
 		s.changeVM(resumed)
 	}, []string{"unpause"}, hypervisor.Running, ""},
-	{"a paused guest cannot shut down", func(s *stage) {
+	{"a paused guest cannot shut down", func(s *harness) {
 		s.changeVM(pausedBy("ann"))
 		s.pass(time.Second)
 		s.changeVM(func(v *store.VM) { v.Stopped = true })
 	}, []string{"pause"}, hypervisor.Paused, "its guest is paused: godwit vm resume it, or godwit vm stop --kill"},
-	{"it does when it is resumed", func(s *stage) {
+	{"it does when it is resumed", func(s *harness) {
 		s.changeVM(pausedBy("ann"))
 		s.pass(time.Second)
 		s.changeVM(func(v *store.VM) { v.Stopped = true })
 		s.pass(time.Second)
 		s.changeVM(resumed)
 	}, []string{"pause", "unpause", "stop"}, hypervisor.Shutoff, ""},
-	{"it is powered off", func(s *stage) {
+	{"it is powered off", func(s *harness) {
 		s.changeVM(pausedBy("ann"))
 		s.pass(time.Second)
 		s.changeVM(func(v *store.VM) { v.Stopped, v.Kill = true, true })
 	}, []string{"pause", "kill"}, hypervisor.Shutoff, ""},
-	{"a guest that reboots is paused after that", func(s *stage) {
+	{"a guest that reboots is paused after that", func(s *harness) {
 		s.changeVM(rebooted)
-		s.acts("n1")
+		s.reconciles("n1")
 		s.changeVM(pausedBy("ann"))
 	}, []string{"reboot", "pause"}, hypervisor.Paused, ""},
-	{"a VM that crashes while it is paused starts, and is paused again", func(s *stage) {
+	{"a VM that crashes while it is paused starts, and is paused again", func(s *harness) {
 		s.changeVM(pausedBy("ann"))
 		s.pass(time.Second)
 		s.ok(s.KillDomain("n1", vm))
@@ -104,11 +104,11 @@ func TestPausing(t *testing.T) {
 // guest is resumed although the agent that has paused it is gone.
 func TestAPauseSurvivesItsAgent(t *testing.T) {
 	for _, how := range []fake.FaultEffect{fake.FailBefore, fake.FailAfter, fake.LateEffect} {
-		s := newStage(t, store.NewMemory())
+		s := newHarness(t, store.NewMemory())
 		s.ok(s.Inject(fake.Fault{Host: "n1", Op: "Pause", How: how, Times: 1, Delay: 5 * time.Second}))
 		s.changeVM(pausedBy("ann"))
 		_ = s.act("n1") // the answer is an error
-		s.cast["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), s.as("n1", s.store), s)
+		s.agents["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), s.as("n1", s.store), s)
 		s.changeVM(resumed)
 		s.pass(30 * time.Second)
 		s.wantState("n1", hypervisor.Running)
@@ -122,7 +122,7 @@ func TestAPauseSurvivesItsAgent(t *testing.T) {
 func TestAPausedGuestMovesPaused(t *testing.T) {
 	for name, late := range map[string]func(*store.VM){"paused": nil, "resumed": resumed} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t, store.NewMemory())
+			s := newHarness(t, store.NewMemory())
 			s.changeVM(pausedBy("ann"))
 			s.pass(time.Second)
 			s.wantState("n1", hypervisor.Paused)
@@ -132,7 +132,7 @@ func TestAPausedGuestMovesPaused(t *testing.T) {
 				s.changeVM(late)
 			}
 			s.until("n2", hypervisor.Paused)
-			s.acts("n1", "n2")
+			s.reconciles("n1", "n2")
 			s.phase(migration.Succeeded)
 			s.changeVM(func(v *store.VM) { v.ActiveMigration, v.Host = "", "n2" })
 			s.pass(time.Minute)

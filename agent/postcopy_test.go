@@ -12,7 +12,7 @@ import (
 // host keeps it until it is told that it will not be fetched.
 func TestWhatALostTargetLackedIsReleased(t *testing.T) {
 	for _, lost := range []bool{true, false} {
-		s := newStage(t, store.NewMemory())
+		s := newHarness(t, store.NewMemory())
 		n1, abandoned := s.eye("n1"), false
 		n1.refuses = func(c hypervisor.Command) bool {
 			if a, is := c.(hypervisor.Abandon); is {
@@ -42,7 +42,7 @@ func TestASourceThatHasNoWayBackFromPostCopyStartsAnew(t *testing.T) {
 		state hypervisor.DomainState
 	}{{hypervisor.PostCopy, hypervisor.Crashed}, {hypervisor.PreCopy, hypervisor.HandingOver}} {
 		t.Run(r.mode.String(), func(t *testing.T) {
-			s := newStage(t, store.NewMemory())
+			s := newHarness(t, store.NewMemory())
 			s.eye("n1").refuses = func(c hypervisor.Command) bool {
 				_, back := c.(hypervisor.Resume)
 				return back
@@ -50,7 +50,7 @@ func TestASourceThatHasNoWayBackFromPostCopyStartsAnew(t *testing.T) {
 			s.sending()
 			s.until("n1", hypervisor.HandingOver)
 			s.ok(s.ResetLink("n1", "n2"))
-			s.acts("n1", "n2")
+			s.reconciles("n1", "n2")
 			s.change(func(m *store.Migration) { m.Source.Mode = r.mode })
 			if m := s.move(); !m.Source.Unresolved || !m.Target.Discarded {
 				t.Fatalf("the migration is %+v", m)

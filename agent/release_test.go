@@ -44,16 +44,16 @@ func TestAStaleClaimIsConfirmedOnlyOfAVMThatIsThere(t *testing.T) {
 }
 
 func TestAReleaseOfAnotherClaimIsNotConfirmed(t *testing.T) {
-	s := newStage(t, store.NewMemory())
+	s := newHarness(t, store.NewMemory())
 	s.changeVM(func(v *store.VM) {
 		v.ActiveMigration, v.Release = "now", &store.Release{By: "alice", Claim: "before"}
 	})
-	s.acts("n1")
+	s.reconciles("n1")
 	if v := s.vm(); v.Unclaimed != "" || v.Released() {
 		t.Errorf("%+v", v)
 	}
 	s.changeVM(func(v *store.VM) { v.Release = &store.Release{By: "alice", Claim: "now"} })
-	s.acts("n1")
+	s.reconciles("n1")
 	if v := s.vm(); v.Unclaimed != "now" || !v.Released() {
 		t.Errorf("%+v", v)
 	}

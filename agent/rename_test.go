@@ -14,7 +14,7 @@ import (
 const fresh = hypervisor.VMID("b")
 
 // toRename asks for the VM, which is stopped, to be called b.
-func toRename(s *stage) {
+func toRename(s *harness) {
 	s.t.Helper()
 	off(s)
 	s.pass(10 * time.Second)
@@ -22,7 +22,7 @@ func toRename(s *stage) {
 }
 
 // named returns the record of a VM.
-func (s *stage) named(id hypervisor.VMID) *store.VM {
+func (s *harness) named(id hypervisor.VMID) *store.VM {
 	s.t.Helper()
 	v, err := store.VMNamed(ctx, s.store, id)
 	s.ok(err)
@@ -30,7 +30,7 @@ func (s *stage) named(id hypervisor.VMID) *store.VM {
 }
 
 func TestAVMThatIsStoppedHasANewName(t *testing.T) {
-	s := newStage(t, store.NewMemory())
+	s := newHarness(t, store.NewMemory())
 	toRename(s)
 	s.pass(time.Second)
 	v := s.named(fresh)
@@ -46,7 +46,7 @@ func TestAVMThatIsStoppedHasANewName(t *testing.T) {
 	started := *v
 	started.Stopped = false
 	s.put(&started)
-	s.cast["n1"].Hint(fresh)
+	s.agents["n1"].Hint(fresh)
 	s.pass(30 * time.Second)
 	if d, err := s.Host("n1").Domain(ctx, fresh); err != nil || d.State != hypervisor.Running {
 		t.Errorf("it does not start: %+v, %v", d, err)
@@ -56,19 +56,19 @@ func TestAVMThatIsStoppedHasANewName(t *testing.T) {
 func TestANameThatCannotBeGiven(t *testing.T) {
 	for _, c := range []struct {
 		why string
-		how func(*stage)
+		how func(*harness)
 	}{
-		{"there is another VM of this name", func(s *stage) {
+		{"there is another VM of this name", func(s *harness) {
 			s.put(&store.VM{VM: hypervisor.VM{ID: fresh, Memory: gib, CPUs: 1}, Host: "n2", Stopped: true, Ended: true})
 		}},
-		{"it is not stopped: godwit vm stop it first, and wait until it has stopped", func(s *stage) {
+		{"it is not stopped: godwit vm stop it first, and wait until it has stopped", func(s *harness) {
 			s.changeVM(func(v *store.VM) { v.Stopped = false })
 		}},
-		{"its local disk root is kept under the name of the VM on n1", func(s *stage) {
+		{"its local disk root is kept under the name of the VM on n1", func(s *harness) {
 			s.changeVM(func(v *store.VM) { v.VM = v.VM.WithDisks([]hypervisor.Disk{{Name: "root", Size: gib}}) })
 		}},
 	} {
-		s := newStage(t, store.NewMemory())
+		s := newHarness(t, store.NewMemory())
 		toRename(s)
 		c.how(s)
 		s.pass(time.Second)
@@ -90,10 +90,10 @@ func TestARenameSurvivesItsAgent(t *testing.T) {
 		for _, m := range []mortal{{last: last}, {last: last, late: true}, {last: last, mute: true}} {
 			t.Run(fmt.Sprintf("%d late=%v mute=%v", last, m.late, m.mute), func(t *testing.T) {
 				memory := store.NewMemory()
-				s := newStage(t, memory)
+				s := newHarness(t, memory)
 				toRename(s)
 				m.Memory = memory
-				s.cast["n1"] = agent.New("n1", agent.Config{}, cut{s.Host("n1"), &m}, s.as("n1", &m), s)
+				s.agents["n1"] = agent.New("n1", agent.Config{}, cut{s.Host("n1"), &m}, s.as("n1", &m), s)
 				for range 20 {
 					s.pass(100 * ms)
 					old, as := s.vm(), s.named(fresh)
@@ -104,7 +104,7 @@ func TestARenameSurvivesItsAgent(t *testing.T) {
 						t.Fatalf("both can be started: %+v, %+v", old, as)
 					}
 				}
-				s.cast["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), s.as("n1", memory), s)
+				s.agents["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), s.as("n1", memory), s)
 				s.pass(5 * time.Second)
 				if as := s.named(fresh); s.vm() != nil || as == nil || as.Life.ID != "L" {
 					t.Errorf("old %+v, new %+v; %q", s.vm(), as, s.noted)

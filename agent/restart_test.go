@@ -86,22 +86,22 @@ func (c cut) Do(ctx context.Context, id hypervisor.VMID, cmd hypervisor.Command)
 	return c.machine.Do(ctx, id, cmd)
 }
 
-// A troupe is a stage with a controller, and with one agent that is mortal.
+// A troupe is a harness with a controller, and with one agent that is mortal.
 type troupe struct {
-	*stage
+	*harness
 	boss   *controller.Controller
 	memory *store.Memory
 }
 
 func newTroupe(t *testing.T, who name, line *mortal) *troupe {
 	line.Memory = store.NewMemory()
-	s := newStage(t, line.Memory)
-	p := &troupe{stage: s, memory: line.Memory}
+	s := newHarness(t, line.Memory)
+	p := &troupe{harness: s, memory: line.Memory}
 	p.boss = controller.New(controller.Config{}, line.Memory, s)
 	for _, n := range []name{"n1", "n2"} {
 		s.put(&store.Host{Host: hypervisor.Host{Name: n, Memory: 64 * gib, CPUs: 64}})
 	}
-	s.cast[who] = agent.New(who, agent.Config{}, cut{s.Host(who), line}, s.as(who, line), s)
+	s.agents[who] = agent.New(who, agent.Config{}, cut{s.Host(who), line}, s.as(who, line), s)
 	s.put(&store.Migration{Spec: migration.Spec{ID: job, VM: vm, Created: epoch}})
 	return p
 }
@@ -125,7 +125,7 @@ func (p *troupe) play(who name, line *mortal, d time.Duration) {
 			back = p.Now().Add(2 * time.Second)
 		case line.dead && p.Now().After(back):
 			line.dead = false
-			p.cast[who] = agent.New(who, agent.Config{}, cut{p.Host(who), line}, p.as(who, line), p.stage)
+			p.agents[who] = agent.New(who, agent.Config{}, cut{p.Host(who), line}, p.as(who, line), p.harness)
 		}
 	}
 }
@@ -177,14 +177,14 @@ func TestAForgottenStartIsNoReasonToStartAnew(t *testing.T) {
 			_ = p.act("n1")
 		}
 		if m := p.move(); m.Target.Address == "" {
-			p.acts("n2")
+			p.reconciles("n2")
 		}
 		p.AdvanceTo(p.Now().Add(100 * ms))
 	}
 	p.ok(p.CrashHost("n1"))
 	p.ok(p.RestartHost("n1"))
 	line.dead = false
-	p.cast["n1"] = agent.New("n1", agent.Config{}, cut{p.Host("n1"), line}, p.as("n1", line), p.stage)
+	p.agents["n1"] = agent.New("n1", agent.Config{}, cut{p.Host("n1"), line}, p.as("n1", line), p.harness)
 	for range 300 { // the target's agent is not heard
 		_, err := p.boss.Reconcile(ctx, p.Now())
 		p.ok(err)

@@ -12,16 +12,16 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// snapshotStage is a stage whose VM has a local qcow2 disk.
-func snapshotStage(t *testing.T) *stage {
-	s := ableStage(t, store.NewMemory(), hypervisor.CanAttachDisk|hypervisor.CanSnapshot)
+// snapshotHarness is a harness whose VM has a local qcow2 disk.
+func snapshotHarness(t *testing.T) *harness {
+	s := harnessWithAbilities(t, store.NewMemory(), hypervisor.CanAttachDisk|hypervisor.CanSnapshot)
 	s.asking(attach(hypervisor.Disk{Name: "root", Format: "qcow2", Size: gib}))
 	s.pass(time.Second)
 	return s
 }
 
 // snapshot asks for something, and returns what has become of that.
-func (s *stage) snapshot(what, name string) store.SnapshotRequest {
+func (s *harness) snapshot(what, name string) store.SnapshotRequest {
 	s.t.Helper()
 	s.changeVM(func(v *store.VM) {
 		v.AskSnapshot(store.SnapshotRequest{ID: name, What: what, Disk: "root", Name: name, By: "ann",
@@ -37,7 +37,7 @@ func (s *stage) snapshot(what, name string) store.SnapshotRequest {
 }
 
 func TestSnapshots(t *testing.T) {
-	s := snapshotStage(t)
+	s := snapshotHarness(t)
 	if r := s.snapshot(store.CreateSnapshot, "a"); r.Why != "" || len(s.vm().Snapshots) != 1 {
 		t.Errorf("it is refused: %+v", r)
 	}
@@ -70,7 +70,7 @@ func TestSnapshots(t *testing.T) {
 // A request is carried out once, whatever becomes of the agent and of the answer, and no migration
 // begins until it has ended.
 func TestASnapshotSurvivesItsAgent(t *testing.T) {
-	s := snapshotStage(t)
+	s := snapshotHarness(t)
 	s.ok(s.Inject(fake.Fault{Host: "n1", Op: "Snapshot", How: fake.FailAfter, Times: 1}))
 	s.changeVM(func(v *store.VM) {
 		v.AskSnapshot(store.SnapshotRequest{ID: "1", What: store.CreateSnapshot, Disk: "root", Name: "a"})
@@ -81,7 +81,7 @@ func TestASnapshotSurvivesItsAgent(t *testing.T) {
 	if v := s.vm(); !v.Between() || v.Status().Running {
 		t.Errorf("a migration may begin: %+v", v)
 	}
-	s.cast["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), s.as("n1", s.store), s)
+	s.agents["n1"] = agent.New("n1", agent.Config{}, s.Host("n1"), s.as("n1", s.store), s)
 	s.pass(10 * time.Second)
 	if v := s.vm(); len(v.Snapshots) != 1 || v.Asking() || v.Operation != store.Nothing {
 		t.Errorf("its record: %+v", v)
@@ -90,14 +90,14 @@ func TestASnapshotSurvivesItsAgent(t *testing.T) {
 	s.begin(migration.TargetReady, func(m *store.Migration) {
 		m.Options, m.Target.Address = &migration.Options{}, "nowhere"
 	})
-	s.acts("n1")
+	s.reconciles("n1")
 	if m := s.move(); !m.Source.Failed || !strings.Contains(m.Source.Error, "which a migration would lose") {
 		t.Errorf("the source says %+v", m.Source)
 	}
 }
 
 func TestAHostThatCannotSnapshotSaysSo(t *testing.T) {
-	s := ableStage(t, store.NewMemory(), hypervisor.CanResize)
+	s := harnessWithAbilities(t, store.NewMemory(), hypervisor.CanResize)
 	if r := s.snapshot(store.CreateSnapshot, "a"); r.Why != "n1 cannot make snapshots" {
 		t.Errorf("it says %+v", r)
 	}

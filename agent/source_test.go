@@ -15,16 +15,16 @@ import (
 )
 
 // sendingBy is sending with options that how changes.
-func (s *stage) sendingBy(how func(*store.Migration)) {
+func (s *harness) sendingBy(how func(*store.Migration)) {
 	s.t.Helper()
 	s.begin(migration.PreparingTarget, func(m *store.Migration) {
 		m.Options = &migration.Options{}
 		how(m)
 	})
 	s.changeVM(func(v *store.VM) { v.ActiveMigration = job })
-	s.acts("n2")
+	s.reconciles("n2")
 	s.phase(migration.TargetReady)
-	s.acts("n1")
+	s.reconciles("n1")
 	s.phase(migration.Running)
 }
 
@@ -51,9 +51,9 @@ func TestSeveralConnectionsAreUsedWhereTheyCanBeLost(t *testing.T) {
 		{hypervisor.CanUseChannels | hypervisor.CanLoseChannels, 8},
 	} {
 		records := store.NewMemory()
-		s := newStage(t, records)
+		s := newHarness(t, records)
 		h := &able{sender{machine: s.Host("n1")}, r.abilities}
-		s.cast["n1"] = agent.New("n1", agent.Config{}, h, records, s)
+		s.agents["n1"] = agent.New("n1", agent.Config{}, h, records, s)
 		s.sendingBy(func(*store.Migration) {})
 		if len(h.sent) != 1 || h.sent[0].Channels != r.channels {
 			t.Errorf("with %v it was sent with %+v, want %d connections", r.abilities.Names(),
@@ -63,11 +63,11 @@ func TestSeveralConnectionsAreUsedWhereTheyCanBeLost(t *testing.T) {
 }
 
 // ready is the moment before the source begins.
-func ready(t *testing.T, records store.Store) *stage {
-	s := newStage(t, records)
+func ready(t *testing.T, records store.Store) *harness {
+	s := newHarness(t, records)
 	s.begin(migration.PreparingTarget)
 	s.changeVM(func(v *store.VM) { v.ActiveMigration = job })
-	s.acts("n2")
+	s.reconciles("n2")
 	s.phase(migration.TargetReady)
 	return s
 }
@@ -89,7 +89,7 @@ func TestNothingBeginsThatIsNoLongerWanted(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			s := ready(t, store.NewMemory())
 			s.change(r.how)
-			s.acts("n1")
+			s.reconciles("n1")
 			if m := s.move(); m.Source.Began {
 				t.Errorf("the source began: %+v", m.Source)
 			}
@@ -117,10 +117,10 @@ func TestTheSourceLosesTheRaceAgainstTheEndOfItsMigration(t *testing.T) {
 	store := &racing{Memory: store.NewMemory()}
 	s := ready(t, store)
 	store.first = func() { s.phase(migration.Failed) }
-	s.acts("n1")
+	s.reconciles("n1")
 	for range 5 {
 		s.AdvanceTo(s.Now().Add(time.Second))
-		s.acts("n1")
+		s.reconciles("n1")
 	}
 	p, err := s.Host("n1").Progress(ctx, job)
 	if s.ok(err); p.Status != hypervisor.JobNone || s.move().Source.Began {
@@ -134,17 +134,17 @@ func TestASourceWithoutAJob(t *testing.T) {
 	abort := func(m *store.Migration) {
 		m.State.Conditions = m.State.Conditions.With(migration.AbortRequested)
 	}
-	kill := func(s *stage) { s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Kill{})) }
+	kill := func(s *harness) { s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Kill{})) }
 	for _, r := range []struct {
 		name string
 		how  func(*store.Migration)
-		set  func(*stage)
+		set  func(*harness)
 		want string
 	}{
-		{"starts when the VM is here", func(*store.Migration) {}, func(*stage) {}, "started"},
+		{"starts when the VM is here", func(*store.Migration) {}, func(*harness) {}, "started"},
 		{"kept the VM when the hypervisor forgot the job",
-			func(m *store.Migration) { m.Source.Started = true }, func(*stage) {}, "kept"},
-		{"asks the target when it shall abort what may have begun", abort, func(*stage) {},
+			func(m *store.Migration) { m.Source.Started = true }, func(*harness) {}, "kept"},
+		{"asks the target when it shall abort what may have begun", abort, func(*harness) {},
 			"unresolved"},
 		{"asks the target when the VM is not here, although no start is remembered",
 			func(*store.Migration) {}, kill, "unresolved"},
@@ -153,7 +153,7 @@ func TestASourceWithoutAJob(t *testing.T) {
 		{"kept the VM when the target was discarded", func(m *store.Migration) {
 			abort(m)
 			m.Source.Unresolved, m.Target.Discarded = true, true
-		}, func(*stage) {}, "kept"},
+		}, func(*harness) {}, "kept"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			s := ready(t, store.NewMemory())
@@ -162,7 +162,7 @@ func TestASourceWithoutAJob(t *testing.T) {
 				m.Source.Began = true
 				r.how(m)
 			})
-			s.acts("n1")
+			s.reconciles("n1")
 			if got := saysOf(s.move().Source); got != r.want {
 				t.Errorf("the source says %s, want %s; %q", got, r.want, s.noted)
 			}
@@ -185,19 +185,19 @@ func saysOf(r store.SourceReport) string {
 func TestStarting(t *testing.T) {
 	for _, r := range []struct {
 		name string
-		set  func(*stage)
+		set  func(*harness)
 		want string
 	}{
-		{"a lost answer is asked for again", func(s *stage) {
+		{"a lost answer is asked for again", func(s *harness) {
 			s.ok(s.Inject(fake.Fault{Host: "n1", Op: "Migrate", How: fake.FailAfter}))
 		}, "started"},
-		{"a failure without effect is tried again", func(s *stage) {
+		{"a failure without effect is tried again", func(s *harness) {
 			s.ok(s.Inject(fake.Fault{Host: "n1", Op: "Migrate", How: fake.FailBefore}))
 		}, "started"},
-		{"a VM that shuts down is not sent", func(s *stage) {
+		{"a VM that shuts down is not sent", func(s *harness) {
 			s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Stop{Grace: time.Hour}))
 		}, "kept"},
-		{"a target that is gone is asked for in vain", func(s *stage) {
+		{"a target that is gone is asked for in vain", func(s *harness) {
 			s.ok(s.KillDomain("n2", vm))
 		}, "nothing"},
 	} {
@@ -244,16 +244,16 @@ func TestASourceThatIsStuckNeedsEvidence(t *testing.T) {
 			Proof: hypervisor.ProcessReaped}), hypervisor.HandingOver, "unresolved"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			s := newStage(t, store.NewMemory())
+			s := newHarness(t, store.NewMemory())
 			s.sending()
 			s.until("n1", hypervisor.HandingOver)
 			s.ok(s.CutLink("n1", "n2"))
-			s.acts("n1")
+			s.reconciles("n1")
 			if got := saysOf(s.move().Source); got != "unresolved" {
 				t.Fatalf("the source says %s", got)
 			}
 			s.change(r.how)
-			s.acts("n1", "n1")
+			s.reconciles("n1", "n1")
 			s.wantState("n1", r.want)
 			if got := saysOf(s.move().Source); got != r.says {
 				t.Errorf("the source says %s, want %s; %q", got, r.says, s.noted)
@@ -263,30 +263,30 @@ func TestASourceThatIsStuckNeedsEvidence(t *testing.T) {
 }
 
 func TestReleasing(t *testing.T) {
-	home := func(s *stage) {
+	home := func(s *harness) {
 		s.changeVM(func(v *store.VM) { v.Host, v.ActiveMigration = "n2", "" })
 	}
-	reboot := func(s *stage) {
+	reboot := func(s *harness) {
 		s.ok(s.CrashHost("n1"))
 		s.ok(s.RestartHost("n1"))
 	}
 	for _, r := range []struct {
 		name string
-		set  func(*stage)
+		set  func(*harness)
 		want hypervisor.DomainState
 		done bool
 	}{
 		{"a source that was handed over", home, hypervisor.Absent, true},
-		{"a source that is gone", func(s *stage) {
+		{"a source that is gone", func(s *harness) {
 			home(s)
 			s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Release{Job: job, Moved: hypervisor.Evidence{
 				Proof: hypervisor.RunsAtTarget, VM: vm, Host: "n2"}}))
 		}, hypervisor.Absent, true},
-		{"a source whose host lost power meanwhile", func(s *stage) {
+		{"a source whose host lost power meanwhile", func(s *harness) {
 			home(s)
 			reboot(s)
 		}, hypervisor.Absent, true},
-		{"a source of which another migration is known now", func(s *stage) {
+		{"a source of which another migration is known now", func(s *harness) {
 			s.ok(s.Host("n1").Do(ctx, vm, hypervisor.Release{Job: job, Moved: hypervisor.Evidence{
 				Proof: hypervisor.RunsAtTarget, VM: vm, Host: "n2"}}))
 			_, err := s.Host("n1").Receive(ctx, hypervisor.Incoming{Job: "a#2", VM: aVM})
@@ -294,14 +294,14 @@ func TestReleasing(t *testing.T) {
 		}, hypervisor.Receiving, true},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			s := newStage(t, store.NewMemory())
+			s := newHarness(t, store.NewMemory())
 			s.sending()
 			s.until("n1", hypervisor.HandedOver)
-			s.acts("n1", "n2")
+			s.reconciles("n1", "n2")
 			s.phase(migration.Succeeded)
 			s.change(func(m *store.Migration) { m.Source.Monitor = &convergence.State{} })
 			r.set(s)
-			s.acts("n1", "n1")
+			s.reconciles("n1", "n1")
 			s.wantState("n1", r.want)
 			if m := s.move(); m.Source.Released != r.done || (m.Source.Monitor == nil) != r.done {
 				t.Errorf("the source says %+v; %q", m.Source, s.noted)
@@ -325,13 +325,13 @@ func TestAVMThatWasHandedOverDoesNotGoOnHere(t *testing.T) {
 		}},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			s := newStage(t, store.NewMemory())
+			s := newHarness(t, store.NewMemory())
 			s.sending()
 			s.until("n1", hypervisor.HandedOver)
-			s.acts("n1")
+			s.reconciles("n1")
 			s.ok(s.CrashHost("n2"))
 			s.change(r.how)
-			s.acts("n1", "n1")
+			s.reconciles("n1", "n1")
 			s.wantState("n1", hypervisor.Crashed)
 			if got := saysOf(s.move().Source); got != "kept" {
 				t.Errorf("the source says %s; %q", got, s.noted)
@@ -343,12 +343,12 @@ func TestAVMThatWasHandedOverDoesNotGoOnHere(t *testing.T) {
 // A source says that an outcome is unknown and resolves it in one go when its target has
 // already denied the VM: nothing but itself would wake it for what it has just said.
 func TestASourceNeedsNoEchoOfItsOwnWord(t *testing.T) {
-	s := newStage(t, store.NewMemory())
+	s := newHarness(t, store.NewMemory())
 	s.sending()
 	s.until("n1", hypervisor.HandingOver)
 	s.ok(s.KillDomain("n2", vm))
 	s.change(func(m *store.Migration) { m.Target.Down, m.Target.Discarded = true, true })
-	s.acts("n1")
+	s.reconciles("n1")
 	s.wantState("n1", hypervisor.Running)
 	if m := s.move(); !m.Source.Failed || m.Source.Unresolved {
 		t.Errorf("the source says %+v, want that it kept the VM", m.Source)

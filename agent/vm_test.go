@@ -11,27 +11,27 @@ import (
 )
 
 func TestKeepingAVMRunning(t *testing.T) {
-	kill := func(s *stage) { s.ok(s.KillDomain("n1", vm)) }
-	with := func(how func(*store.VM)) func(*stage) {
-		return func(s *stage) {
+	kill := func(s *harness) { s.ok(s.KillDomain("n1", vm)) }
+	with := func(how func(*store.VM)) func(*harness) {
+		return func(s *harness) {
 			kill(s)
 			s.changeVM(how)
 		}
 	}
 	for _, r := range []struct {
 		name  string
-		set   func(*stage)
+		set   func(*harness)
 		want  hypervisor.DomainState
 		boots int
 	}{
-		{"a VM that runs is left alone", func(*stage) {}, hypervisor.Running, 0},
+		{"a VM that runs is left alone", func(*harness) {}, hypervisor.Running, 0},
 		{"a VM that crashed starts anew", kill, hypervisor.Starting, 1},
 		{"a VM that is claimed is left alone", with(func(v *store.VM) { v.ActiveMigration = job }),
 			hypervisor.Crashed, 0},
 		{"a VM that is at home elsewhere is left alone", with(func(v *store.VM) { v.Host = "n2" }),
 			hypervisor.Crashed, 0},
-		{"a VM whose record is gone is left alone", func(s *stage) {
-			s.acts("n1")
+		{"a VM whose record is gone is left alone", func(s *harness) {
+			s.reconciles("n1")
 			kill(s)
 			s.ok(s.store.Delete(ctx, s.vm()))
 		}, hypervisor.Crashed, 0},
@@ -45,9 +45,9 @@ func TestKeepingAVMRunning(t *testing.T) {
 		{"a VM that shall not run stays down", with(func(v *store.VM) { v.Stopped = true }),
 			hypervisor.Crashed, 0},
 		{"a VM that shall not run is shut down",
-			func(s *stage) { s.changeVM(func(v *store.VM) { v.Stopped = true }) },
+			func(s *harness) { s.changeVM(func(v *store.VM) { v.Stopped = true }) },
 			hypervisor.Stopping, 0},
-		{"a VM that is to leave its host by a restart is shut down", func(s *stage) {
+		{"a VM that is to leave its host by a restart is shut down", func(s *harness) {
 			s.changeVM(func(v *store.VM) { v.Evicted = &store.Eviction{Restart: true} })
 		}, hypervisor.Stopping, 0},
 		{"a VM that is to start elsewhere does not start here", with(func(v *store.VM) {
@@ -55,9 +55,9 @@ func TestKeepingAVMRunning(t *testing.T) {
 		}), hypervisor.Crashed, 0},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			s := newStage(t, store.NewMemory())
+			s := newHarness(t, store.NewMemory())
 			r.set(s)
-			s.acts("n1")
+			s.reconciles("n1")
 			s.wantState("n1", r.want)
 			if v := s.vm(); v != nil && v.Boots != r.boots {
 				t.Errorf("it was started %d times, want %d", v.Boots, r.boots)
@@ -67,7 +67,7 @@ func TestKeepingAVMRunning(t *testing.T) {
 }
 
 func TestAVMThatWasShutDownHasEnded(t *testing.T) {
-	s := newStage(t, store.NewMemory())
+	s := newHarness(t, store.NewMemory())
 	s.changeVM(func(v *store.VM) { v.Stopped = true })
 	s.pass(3 * time.Second)
 	s.wantState("n1", hypervisor.Shutoff)
@@ -88,12 +88,12 @@ func TestAVMStartsOnlyAfterTheStartWasAnnounced(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			store := &racing{Memory: store.NewMemory()}
-			s := newStage(t, store)
+			s := newHarness(t, store)
 			s.ok(s.KillDomain("n1", vm))
 			store.first = func() { s.changeVM(r.how) }
-			s.acts("n1")
+			s.reconciles("n1")
 			s.AdvanceTo(s.Now().Add(time.Minute))
-			s.acts("n1")
+			s.reconciles("n1")
 			s.wantState("n1", hypervisor.Crashed)
 		})
 	}
@@ -103,22 +103,22 @@ func TestAVMStartsOnlyAfterTheStartWasAnnounced(t *testing.T) {
 // nothing about the other.
 func TestTheEndOfAMigrationIsNotTheEndOfAVMOfThatName(t *testing.T) {
 	records := store.NewMemory()
-	s := newStage(t, records)
+	s := newHarness(t, records)
 	m, err := records.Put(ctx, &store.Migration{Spec: migration.Spec{ID: migration.ID(vm), VM: vm},
 		State: migration.State{Phase: migration.Failed, Source: "n1", Target: "n2"}})
 	s.ok(err)
-	s.acts("n1")
+	s.reconciles("n1")
 	s.ok(records.Delete(ctx, m))
-	s.acts("n1")
+	s.reconciles("n1")
 	s.ok(s.KillDomain("n1", vm))
-	s.acts("n1")
+	s.reconciles("n1")
 	s.wantState("n1", hypervisor.Starting)
 }
 
 func TestAnAgentSaysWhatItDoes(t *testing.T) {
-	s := newStage(t, store.NewMemory())
+	s := newHarness(t, store.NewMemory())
 	s.ok(s.KillDomain("n1", vm))
-	s.acts("n1")
+	s.reconciles("n1")
 	if !slices.Contains(s.noted, "starts anew") {
 		t.Errorf("it said %q", s.noted)
 	}

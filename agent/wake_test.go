@@ -29,7 +29,7 @@ func (a *asking) Domain(ctx context.Context, id hypervisor.VMID) (hypervisor.Dom
 // something to tell, hints or not. A VM that a migration has claimed it leaves alone.
 func TestAnAgentThatStartsAsksOnlyAboutWhatIsNotAsItShallBe(t *testing.T) {
 	size := func(gibs hypervisor.Bytes) *store.Size { return &store.Size{Memory: gibs * gib} }
-	s := newStage(t, store.NewMemory())
+	s := newHarness(t, store.NewMemory())
 	for id, how := range map[hypervisor.VMID]func(*store.VM){
 		"well":     func(v *store.VM) { v.Size = size(1) },
 		"claimed":  func(v *store.VM) { v.ActiveMigration = "claimed#1" },
@@ -72,7 +72,7 @@ func TestAnAgentThatStartsAsksOnlyAboutWhatIsNotAsItShallBe(t *testing.T) {
 // asks once more.
 func TestWhatWasAcceptedIsAskedForAgainByTheNextAgent(t *testing.T) {
 	store := &counting{Memory: store.NewMemory()}
-	s := newStage(t, store)
+	s := newHarness(t, store)
 	limits := 0
 	policy := func(_ convergence.Config, s convergence.State, p hypervisor.Progress,
 		_ time.Time) (convergence.State, convergence.Decision) {
@@ -84,15 +84,15 @@ func TestWhatWasAcceptedIsAskedForAgainByTheNextAgent(t *testing.T) {
 			Why: convergence.Tuning}
 	}
 	begin := func() {
-		s.cast["n1"] = agent.New("n1", agent.Config{Converge: policy}, s.Host("n1"), store, s)
+		s.agents["n1"] = agent.New("n1", agent.Config{Converge: policy}, s.Host("n1"), store, s)
 	}
 	begin()
 	s.sending()
 	s.AdvanceTo(s.Now().Add(time.Second))
 	for _, want := range []int{1, 2} { // the second by another agent
 		written := store.writes
-		s.acts("n1")
-		s.acts("n1")
+		s.reconciles("n1")
+		s.reconciles("n1")
 		if n := store.writes - written; n != 1 || limits != want {
 			t.Errorf("%d writings, and the limit was set %d times, want 1 and %d", n, limits,
 				want)
@@ -151,14 +151,14 @@ func TestTheFirstLimitGoesAlongWithTheTransfer(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			store := &counting{Memory: store.NewMemory()}
-			s := newStage(t, store)
+			s := newHarness(t, store)
 			h := &sender{machine: s.Host("n1")}
 			begin := func() {
-				s.cast["n1"] = agent.New("n1", agent.Config{Converge: r.policy}, h, store, s)
+				s.agents["n1"] = agent.New("n1", agent.Config{Converge: r.policy}, h, store, s)
 			}
 			look := func() {
 				s.AdvanceTo(s.Now().Add(50 * ms))
-				_, _ = s.cast["n1"].Reconcile(ctx, s.Now()) // it may be refused
+				_, _ = s.agents["n1"].Reconcile(ctx, s.Now()) // it may be refused
 			}
 			begin()
 			s.sending()
@@ -166,7 +166,7 @@ func TestTheFirstLimitGoesAlongWithTheTransfer(t *testing.T) {
 				t.Fatalf("it was sent with %+v, want a limit of %v", h.sent, r.downtime)
 			}
 			written := store.writes
-			s.cast["n1"].Hint(vm)
+			s.agents["n1"].Hint(vm)
 			look()
 			if n := store.writes - written; n != r.writings || h.adjusted != r.adjusted {
 				t.Errorf("%d writings and %d adjustments, want %d and %d", n, h.adjusted,
@@ -184,8 +184,8 @@ func TestTheFirstLimitGoesAlongWithTheTransfer(t *testing.T) {
 // A hint is worth a look when it is about a VM that is at home here, or on its way from or to
 // here; before an agent has looked for the first time, every hint is.
 func TestAHintIsAboutWhatIsHere(t *testing.T) {
-	s := newStage(t, store.NewMemory())
-	source, target := s.cast["n1"], s.cast["n2"]
+	s := newHarness(t, store.NewMemory())
+	source, target := s.agents["n1"], s.agents["n2"]
 	heard := func(when string, atSource, atTarget bool) {
 		t.Helper()
 		if a, b := source.Hint(vm), target.Hint(vm); a != atSource || b != atTarget {
@@ -194,23 +194,23 @@ func TestAHintIsAboutWhatIsHere(t *testing.T) {
 		}
 	}
 	heard("at first", true, true)
-	s.acts("n1")
-	s.acts("n2")
+	s.reconciles("n1")
+	s.reconciles("n2")
 	heard("at home", true, false)
 	s.sending()
 	heard("on its way", true, true)
 	s.until("n2", hypervisor.Running)
-	s.acts("n2")
+	s.reconciles("n2")
 	s.change(func(m *store.Migration) {
 		m.State.Phase, m.State.Released, m.Source.HandedOver = migration.Succeeded, true, true
 	})
 	s.changeVM(func(v *store.VM) { v.Host, v.ActiveMigration = "n2", "" })
 	heard("when it has arrived", true, true)
-	s.acts("n1")
-	s.acts("n2")
+	s.reconciles("n1")
+	s.reconciles("n2")
 	heard("when it has left", false, true)
 	s.changeVM(func(v *store.VM) { v.Host = "n3" })
-	s.acts("n2")
+	s.reconciles("n2")
 	heard("when it has gone on", false, false)
 }
 
@@ -227,7 +227,7 @@ func TestACalmTransferIsLookedAtLessOften(t *testing.T) {
 		{4 * time.Second, true, 4 * time.Second}, {time.Hour, true, 10 * time.Second},
 		{4 * time.Second, false, time.Second},
 	} {
-		s := newStage(t, store.NewMemory())
+		s := newHarness(t, store.NewMemory())
 		s.sending()
 		s.AdvanceTo(s.Now().Add(50 * ms))
 		brain := agent.New("n1", agent.Config{Converge: func(_ convergence.Config,

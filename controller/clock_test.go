@@ -16,7 +16,7 @@ import (
 // is set, and how often; one that is silent is, when the clock goes on.
 func TestAClockThatIsSetFencesNoHostThatLives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+		s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 		s.addVM("a", "n1", gib)
 		s.fencer.works("n1")
 		s.run(time.Minute)
@@ -50,7 +50,7 @@ func TestAClockThatIsSetFencesNoHostThatLives(t *testing.T) {
 func TestAClockThatIsSetKeepsNoVMDown(t *testing.T) {
 	for _, trouble := range []string{"", "it does not start: no room"} {
 		for _, by := range []time.Duration{0, -5 * time.Hour, -time.Minute, time.Minute, 5 * time.Hour} {
-			s := newStage(t, controller.FailoverConfig{FenceAfter: time.Minute, StormShare: 0.9}, "n1", "n2", "n3")
+			s := newHarness(t, controller.FailoverConfig{FenceAfter: time.Minute, StormShare: 0.9}, "n1", "n2", "n3")
 			s.fencer.works("n1", "n3")
 			s.changeHost("n3", func(h *store.Host) { h.Cordoned = true })
 			s.addVM("first", "n1", gib)

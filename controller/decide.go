@@ -78,7 +78,7 @@ func soft(r placement.GroupRule) bool {
 func (b *reservations) options(r *placement.Request) placement.Options {
 	o := placement.Options{Source: r.Source, Inbound: b.config.Inbound, Avoid: r.Avoid}
 	if b.detailed {
-		o.Move = b.index.Survey(r.VM, r.Source)
+		o.Move = b.index.CompareHosts(r.VM, r.Source)
 	}
 	return o
 }

@@ -81,7 +81,7 @@
 // set back to before that. Its agent is admitted by the leader, when that has listened who knows a
 // newer store: see [Hearing].
 //
-// A caller (1) lets one failover controller write at a time, by giving it a store.Guard as store;
+// A caller (1) lets one failover controller write at a time, by giving it a store.FencedStore as store;
 // (2) gives every agent a lease; (3) lets agents start nothing while the record of
 // their host says that it is being fenced or was.
 //

@@ -3,7 +3,7 @@ package controller
 import (
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -64,12 +64,12 @@ func (v FailoverDecision) String() string {
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
 func (v FailoverDecision) MarshalText() ([]byte, error) {
-	return words.Text(v, failoverDecisions[:], "verdict")
+	return humanize.Text(v, failoverDecisions[:], "verdict")
 }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (v *FailoverDecision) UnmarshalText(text []byte) error {
-	return words.Parse(v, failoverDecisions[:], "verdict", text)
+	return humanize.Parse(v, failoverDecisions[:], "verdict", text)
 }
 
 // A rule is one line of the specification.

@@ -19,7 +19,7 @@ import (
 )
 
 func TestTheVMsOfASilentHostAreRebuiltAfterItWasFenced(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	s.addVM("small", "n1", gib)
 	s.addVM("large", "n1", 2*gib)
 	s.addVM("first", "n1", gib)
@@ -54,7 +54,7 @@ func TestTheVMsOfASilentHostAreRebuiltAfterItWasFenced(t *testing.T) {
 }
 
 func TestANewObserverWaits(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3", "n4")
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3", "n4")
 	s.addVM("a", "n1", gib)
 	s.run(10 * time.Second)
 	s.silence("n1", "n4")
@@ -75,7 +75,7 @@ func TestANewObserverWaits(t *testing.T) {
 }
 
 func TestNoHostIsSilentThatCouldNotBeHeard(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	s.addVM("a", "n1", gib)
 	s.run(time.Minute)
 	for _, jump := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
@@ -95,7 +95,7 @@ func TestNoHostIsSilentThatCouldNotBeHeard(t *testing.T) {
 }
 
 func TestNoHostIsFencedInAStorm(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3", "n4", "n5")
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3", "n4", "n5")
 	s.addVM("a", "n1", gib)
 	s.addVM("b", "n2", gib)
 	s.fencer.works("n1", "n2")
@@ -145,7 +145,7 @@ func TestHowManyMayBeSilent(t *testing.T) {
 }
 
 func TestAHostThatIsHeardAgainIsNotFenced(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	s.addVM("a", "n1", gib)
 	s.run(time.Minute)
 	s.silence("n1")
@@ -165,7 +165,7 @@ func TestAHostThatIsHeardAgainIsNotFenced(t *testing.T) {
 }
 
 func TestAMachineThatStartsAnewByItselfNeedsNoFencing(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	s.addVM("a", "n1", gib)
 	s.run(time.Minute)
 	s.silence("n1")
@@ -179,9 +179,9 @@ func TestAMachineThatStartsAnewByItselfNeedsNoFencing(t *testing.T) {
 	s.wantOn("a", "n1")
 }
 
-// fenced returns a stage where n1 was fenced, with VM a, which fits nowhere else.
-func fenced(t *testing.T) *stage {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+// fenced returns a harness where n1 was fenced, with VM a, which fits nowhere else.
+func fenced(t *testing.T) *harness {
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	s.addVM("a", "n1", gib)
 	s.addVM("huge", "n1", 60*gib)
 	s.addVM("two", "n2", 50*gib)
@@ -254,7 +254,7 @@ func TestAHostThatLivesAlthoughItWasFencedIsNotTrusted(t *testing.T) {
 }
 
 func TestAnOperatorsWord(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2") // of two hosts none is fenced
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2") // of two hosts none is fenced
 	s.addVM("a", "n1", gib)
 	s.addVM("b", "n1", 70*gib) // too large for any other
 	s.run(time.Minute)
@@ -290,7 +290,7 @@ func TestAnOperatorsWord(t *testing.T) {
 }
 
 func TestADeviceThatFails(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	s.addVM("a", "n1", gib)
 	s.fencer.answers["n1"] = failoverAnswer{err: errors.New("the BMC\xff does not answer" +
 		strings.Repeat(".", 999))}
@@ -316,7 +316,7 @@ func TestADeviceThatFails(t *testing.T) {
 func TestAHostWithoutADeviceWaitsForAWord(t *testing.T) {
 	for _, fencer := range []controller.Fencer{nil, &device{answers: map[hostName]failoverAnswer{
 		"n1": {err: &hypervisor.Error{Op: "Cut", Kind: hypervisor.Unsupported}}}}} {
-		s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+		s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 		s.failover = controller.NewFailover(s.config, s.line, fencer, s)
 		s.addVM("a", "n1", gib)
 		s.run(time.Minute)
@@ -338,7 +338,7 @@ func TestSoManyAreFencedAtOnce(t *testing.T) {
 		hosts = append(hosts, hostName(fmt.Sprintf("n%02d", i)))
 	}
 	dead = hosts[:5]
-	s := newStage(t, controller.FailoverConfig{FenceAtOnce: 2}, hosts...)
+	s := newHarness(t, controller.FailoverConfig{FenceAtOnce: 2}, hosts...)
 	for i, h := range dead {
 		s.addVM(fmt.Sprint("vm", i), h, gib)
 	}
@@ -364,7 +364,7 @@ func TestSoManyAreFencedAtOnce(t *testing.T) {
 }
 
 func TestAnIdleHostIsFencedOnRequest(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{FenceIdle: true}, "n1", "n2", "n3")
+	s := newHarness(t, controller.FailoverConfig{FenceIdle: true}, "n1", "n2", "n3")
 	s.fencer.works("n1")
 	s.run(time.Minute)
 	s.silence("n1")
@@ -373,7 +373,7 @@ func TestAnIdleHostIsFencedOnRequest(t *testing.T) {
 }
 
 func TestAMigrationThatWaitsForWordOfAHostLetsItBeFenced(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	s.addVM("a", "n2", gib)
 	s.changeVM("a", func(v *store.VM) { v.ActiveMigration = "a#1" })
 	m := &store.Migration{Spec: migration.Spec{ID: "a#1", VM: "a"}}
@@ -407,7 +407,7 @@ func TestWhoStaysOnAHostThatIsOff(t *testing.T) {
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			c := controller.FailoverConfig{Priority: func(v *store.VM) int { return -len(v.Namespace) }}
-			s := newStage(t, c, "n1", "n2", "n3")
+			s := newHarness(t, c, "n1", "n2", "n3")
 			s.addVM("a", "n1", gib)
 			s.changeVM("a", row.change)
 			s.addVM("b", "n1", gib)
@@ -436,7 +436,7 @@ func TestWhoStaysOnAHostThatIsOff(t *testing.T) {
 }
 
 func TestGroupsAreKeptApartWhenTheyAreRebuilt(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	for id, on := range map[string]hostName{"a": "n1", "b": "n2"} {
 		s.addVM(id, on, gib)
 		s.changeVM(id, func(v *store.VM) {
@@ -453,7 +453,7 @@ func TestGroupsAreKeptApartWhenTheyAreRebuilt(t *testing.T) {
 }
 
 func TestANewVMIsPlaced(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2")
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2")
 	s.addVM("full", "n1", 60*gib)
 	s.addVM("new", "", 10*gib)
 	s.addVM("huge", "", 99*gib)

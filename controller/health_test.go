@@ -14,7 +14,7 @@ import (
 
 func TestARebuildDoesNotGoWhereMigrationsHaveJustFailed(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
-		s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+		s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 		s.changeHost("n2", func(h *store.Host) { h.Host.Memory = 128 * gib }) // the best one
 		s.fencer.works("n1")
 		s.addVM("web", "n1", 4*gib)
@@ -35,7 +35,7 @@ func TestARebuildDoesNotGoWhereMigrationsHaveJustFailed(t *testing.T) {
 }
 
 func TestARebuildGoesWhereMigrationsFailedIfThereIsNoOtherHost(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	s.fencer.works("n1")
 	s.changeHost("n3", func(h *store.Host) { h.Cordoned = true })
 	s.addVM("web", "n1", 4*gib)
@@ -52,7 +52,7 @@ func TestARebuildGoesWhereMigrationsFailedIfThereIsNoOtherHost(t *testing.T) {
 
 // n2 does not start what it is given: it is given one VM at a time then, and later each time.
 func TestAHostThatDoesNotStartVMsGetsOneAtATime(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{FenceAfter: time.Minute, StormShare: 0.9}, "n1", "n2", "n3",
+	s := newHarness(t, controller.FailoverConfig{FenceAfter: time.Minute, StormShare: 0.9}, "n1", "n2", "n3",
 		"n4")
 	s.fencer.works("n1", "n3")
 	s.changeHost("n4", func(h *store.Host) { h.Cordoned = true })
@@ -88,7 +88,7 @@ func TestAHostThatDoesNotStartVMsGetsOneAtATime(t *testing.T) {
 
 // A host that has refused to start a VM, and then starts one, is a host like others.
 func TestAHostThatStartsVMsAgainGetsAll(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{StormShare: 0.9}, "n1", "n2", "n3")
+	s := newHarness(t, controller.FailoverConfig{StormShare: 0.9}, "n1", "n2", "n3")
 	s.fencer.works("n1")
 	s.changeHost("n3", func(h *store.Host) { h.Cordoned = true })
 	for i := range 4 {

@@ -37,16 +37,16 @@ func TestForHowLongALeaderListens(t *testing.T) {
 }
 
 // begins lets the agent of a host begin anew.
-func (s *stage) begins(host hostName, session string) {
+func (s *harness) begins(host hostName, session string) {
 	s.changeHost(host, func(h *store.Host) { h.Session = session })
 }
 
 // admits reports whether the agent of a host may act.
-func (s *stage) admits(host hostName) bool { return !s.host(host).Unadmitted() }
+func (s *harness) admits(host hostName) bool { return !s.host(host).Unadmitted() }
 
 // A leader that has listened for long admits an agent as soon as it begins.
 func TestAnAgentIsAdmittedAtOnceWhenALeaderHasListened(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	s.run(20 * time.Second)
 	s.begins("n1", "one")
 	s.look()
@@ -57,7 +57,7 @@ func TestAnAgentIsAdmittedAtOnceWhenALeaderHasListened(t *testing.T) {
 
 // A leader that begins admits no agent before all hosts were heard, or for long nothing of some.
 func TestALeaderThatBeginsListensBeforeItAdmits(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	s.run(time.Minute)
 	s.silence("n2")
 	s.restart()
@@ -83,7 +83,7 @@ func TestALeaderThatBeginsListensBeforeItAdmits(t *testing.T) {
 
 // A leader that was away does not know who else has led meanwhile, and in which store.
 func TestALeaderThatWasAwayListensAnew(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	s.run(time.Minute)
 	s.silence("n2")
 	s.now = s.now.Add(20 * time.Second)
@@ -98,7 +98,7 @@ func TestALeaderThatWasAwayListensAnew(t *testing.T) {
 // operator says that it is off.
 func TestWithoutAMemoryAllHostsAreHeard(t *testing.T) {
 	vouched := 0
-	s := newStage(t, controller.FailoverConfig{Unmarked: true, Vouched: func() { vouched++ }}, "n1", "n2", "n3")
+	s := newHarness(t, controller.FailoverConfig{Unmarked: true, Vouched: func() { vouched++ }}, "n1", "n2", "n3")
 	s.run(10 * time.Second)
 	s.begins("n1", "one")
 	s.begins("n2", "one")

@@ -21,7 +21,7 @@ import (
 // that know nothing of each other. Nothing keeps the second from writing, so that
 // safety rests on the conditions of each writing alone.
 type world struct {
-	*stage
+	*harness
 	rt          *rapid.T
 	machines    map[hostName]*machine
 	names       []hostName
@@ -42,7 +42,7 @@ type machine struct {
 }
 
 func newWorld(t *rapid.T) *world {
-	w := &world{stage: newStage(t, controller.FailoverConfig{FenceAtOnce: 2}), rt: t,
+	w := &world{harness: newHarness(t, controller.FailoverConfig{FenceAtOnce: 2}), rt: t,
 		machines: map[hostName]*machine{}, outcomes: map[string]string{}}
 	for i := range rapid.IntRange(2, 6).Draw(t, "hosts") {
 		name := hostName(fmt.Sprint("n", i+1))
@@ -65,7 +65,7 @@ func newWorld(t *rapid.T) *world {
 // reborn starts a failover controller that knows nothing, with a connection of its own.
 func (w *world) reborn(i int) {
 	w.lines[i] = &sim.FlakyStore{Real: w.store}
-	w.controllers[i] = controller.NewFailover(w.config, w.lines[i], w, w.stage)
+	w.controllers[i] = controller.NewFailover(w.config, w.lines[i], w, w.harness)
 }
 
 // Cut implements controller.Fencer: an attempt takes a while, and then ends as it was
@@ -99,7 +99,7 @@ func (w *world) mayBeCut(host hostName) {
 	}
 	silent, all := 0, 0
 	for name, m := range w.machines {
-		h := w.stage.host(name)
+		h := w.harness.host(name)
 		if h.ConfirmedDownBy != "" {
 			continue
 		}
@@ -124,10 +124,10 @@ func (w *world) act(name hostName) {
 	if !m.power || !m.agent {
 		return
 	}
-	w.stage.beats = map[hostName]string{name: fmt.Sprint("boot", m.boot)}
-	w.stage.beat()
+	w.harness.beats = map[hostName]string{name: fmt.Sprint("boot", m.boot)}
+	w.harness.beat()
 	m.beat, m.beaten = w.now, true
-	h := w.stage.host(name)
+	h := w.harness.host(name)
 	for _, v := range w.vms() {
 		switch r := w.rebuild(string(v.VM.ID), name); {
 		case v.Host == name && !m.runs[v.VM.ID] && h.Fencing == nil && !h.Fenced && v.ActiveMigration == "":
@@ -171,7 +171,7 @@ func (w *world) watch(i int) {
 		if now.Host == old.Host || old.Host == "" {
 			continue
 		}
-		h, r := w.stage.host(old.Host), w.rebuild(string(old.VM.ID), old.Host)
+		h, r := w.harness.host(old.Host), w.rebuild(string(old.VM.ID), old.Host)
 		switch {
 		case w.machines[old.Host].runs[old.VM.ID]:
 			w.rt.Fatalf("%s leaves %s, where it runs", old.VM.ID, old.Host)
@@ -282,7 +282,7 @@ func (w *world) settle() {
 	}
 	w.pass(3 * time.Minute)
 	for _, v := range w.vms() {
-		h := w.stage.host(v.Host)
+		h := w.harness.host(v.Host)
 		if h.NotReady == w.machines[v.Host].agent {
 			w.rt.Errorf("%s is lost: %v, and its agent runs: %v", v.Host, h.NotReady, !h.NotReady)
 		}

@@ -26,15 +26,15 @@ func (b *reservations) Why(r *placement.Request) []placement.Reason {
 	case b.index.Len() <= fewHosts || b.detailed || !plain(r) || b.config.Placement.Filters != nil:
 		return together(elsewhere(b.Refusals(r), r.Source))
 	}
-	if now := b.index.Changes(); b.told.to == nil || b.told.at != now {
-		b.told = answers{now, map[placement.Size][]placement.Reason{}}
+	if now := b.index.Changes(); b.lastReasons.to == nil || b.lastReasons.at != now {
+		b.lastReasons = lastReasons{now, map[placement.Size][]placement.Reason{}}
 	}
-	why, known := b.told.to[placement.SizeOf(r.VM)]
+	why, known := b.lastReasons.to[placement.SizeOf(r.VM)]
 	if !known {
 		anywhere := *r
 		anywhere.Source = ""
 		why = slices.Clip(together(b.Refusals(&anywhere)))
-		b.told.to[placement.SizeOf(r.VM)] = why
+		b.lastReasons.to[placement.SizeOf(r.VM)] = why
 	}
 	return without(why, r.Source)
 }
@@ -78,9 +78,9 @@ func plain(r *placement.Request) bool {
 		len(r.Ignored) == 0
 }
 
-// answers are what Why has said about hosts since the reservations have changed, by the VM's size: many
+// lastReasons are what Why has said about hosts since the reservations have changed, by the VM's size: many
 // VMs are alike, and a look at all hosts for each of them takes minutes where there are many.
-type answers struct {
+type lastReasons struct {
 	at int // [placement.Index.Changes]
 	to map[placement.Size][]placement.Reason
 }

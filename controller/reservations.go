@@ -58,17 +58,17 @@ type reservedMove struct {
 
 // reservations are what VMs and moves hold of all hosts. They belong to one caller; [newReservations] makes them.
 type reservations struct {
-	config  reservationsConfig
-	chooser placement.Config // config.Placement with its defaults
-	index   *placement.Index
-	ledger  *placement.Ledger                      // nil without quotas
-	charged *placement.QuotaUsage                  // nil without resource quotas
-	hosts   map[hypervisor.HostName]placement.Host // as their records say
-	plain   placement.VM                           // scratch of vm: one that asks for room alone
-	sizes   map[placement.Size]*placement.Size     // of VMs, for those that have the same
-	free    placement.Host                         // scratch of confirms
-	told    answers                                // what Why has said
-	spare   []held                                 // memory of an allocation that has no more moves
+	config      reservationsConfig
+	chooser     placement.Config // config.Placement with its defaults
+	index       *placement.Index
+	ledger      *placement.Ledger                      // nil without quotas
+	charged     *placement.QuotaUsage                  // nil without resource quotas
+	hosts       map[hypervisor.HostName]placement.Host // as their records say
+	plain       placement.VM                           // scratch of vm: one that asks for room alone
+	sizes       map[placement.Size]*placement.Size     // of VMs, for those that have the same
+	free        placement.Host                         // scratch of confirms
+	lastReasons lastReasons                            // what Why has said
+	spare       []held                                 // memory of an allocation that has no more moves
 
 	allocations []*allocation // of VMs that hold something, in no order
 	// detailed: a host says more than its size, or a VM asks for more than a basic
@@ -94,7 +94,7 @@ func newReservations(c reservationsConfig) *reservations {
 // rebuild makes index and ledger anew.
 func (b *reservations) rebuild() {
 	b.index = placement.NewIndex(b.config.Inbound)
-	b.ledger, b.told = nil, answers{}
+	b.ledger, b.lastReasons = nil, lastReasons{}
 	if len(b.config.Quotas) > 0 {
 		b.ledger, _ = placement.NewLedger() // no claims, no error
 	}

@@ -11,7 +11,7 @@ import (
 // runner is a loop that runs.
 type runner struct {
 	*Loop
-	ear   *watchLoop
+	watch *watchLoop
 	kick  <-chan struct{} // nil when there is none, or no longer
 	hasty int             // looks in a row that wanted to look again at once
 }
@@ -20,8 +20,8 @@ type runner struct {
 func (r *runner) looks(ctx context.Context) error {
 	acting, stop := graceful(ctx, r.Grace)
 	defer stop()
-	r.kick, r.ear = r.Trigger, newWatchLoop(ctx, r.Loop)
-	defer r.ear.close()
+	r.kick, r.watch = r.Trigger, newWatchLoop(ctx, r.Loop)
+	defer r.watch.close()
 	for ctx.Err() == nil {
 		rest, err := r.look(acting)
 		if err != nil {
@@ -38,7 +38,7 @@ func (r *runner) looks(ctx context.Context) error {
 // panic.
 func (r *runner) look(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
-	look := Look{Name: r.Name, Began: r.Now().UTC().Round(0), WatchErr: r.ear.lastError()}
+	look := Look{Name: r.Name, Began: r.Now().UTC().Round(0), WatchErr: r.watch.lastError()}
 	err := guarded(r.Name, func() error {
 		look.RequeueAt, look.Err = r.Reconciler.Reconcile(ctx, look.Began)
 		return nil
@@ -47,7 +47,7 @@ func (r *runner) look(ctx context.Context) (time.Duration, error) {
 		look.Err = err
 	}
 	r.Report(look)
-	r.ear.looked()
+	r.watch.looked()
 	return r.rest(&look), err
 }
 
@@ -82,10 +82,10 @@ func (r *runner) sleep(ctx context.Context, rest time.Duration) error {
 			return nil
 		case <-timer.C:
 			return nil
-		case <-r.ear.hints:
-			r.ear.owed = true
+		case <-r.watch.hints:
+			r.watch.owed = true
 			return nil
-		case err := <-r.ear.broken:
+		case err := <-r.watch.broken:
 			return err
 		case _, open := <-r.kick:
 			if open {

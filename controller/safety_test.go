@@ -13,16 +13,16 @@ import (
 
 func TestAVMLeavesItsHostOnlyWhileTheProofStands(t *testing.T) {
 	// What happens between the proof's writing and the VM's.
-	between := map[string]func(*stage){
-		"the host returns": func(s *stage) {
+	between := map[string]func(*harness){
+		"the host returns": func(s *harness) {
 			s.changeHost("n1", func(h *store.Host) { h.Fenced, h.Fencing = false, nil })
 			s.fencer.answers["n1"] = failoverAnswer{} // nothing is proved again
 		},
-		"the host sends a heartbeat": func(s *stage) { s.beats["n1"] = "boot1"; s.beat() },
-		"a migration claims it": func(s *stage) {
+		"the host sends a heartbeat": func(s *harness) { s.beats["n1"] = "boot1"; s.beat() },
+		"a migration claims it": func(s *harness) {
 			s.changeVM("a", func(v *store.VM) { v.ActiveMigration = "x" })
 		},
-		"the target falls": func(s *stage) {
+		"the target falls": func(s *harness) {
 			for _, h := range []hostName{"n2", "n3"} {
 				s.changeHost(h, func(h *store.Host) { h.Cordoned = true })
 			}
@@ -30,7 +30,7 @@ func TestAVMLeavesItsHostOnlyWhileTheProofStands(t *testing.T) {
 	}
 	for name, happens := range between {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+			s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 			line := &attended{Store: s.store, wrote: func() { happens(s) }}
 			s.line = line
 			s.restart()
@@ -79,7 +79,7 @@ func (d *noLeaseChanges) Changes(ctx context.Context, f store.Feed, since store.
 }
 
 func TestAStaleViewOfAHostThatSendsHeartbeatsFencesNoHost(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	line := &noLeaseChanges{Store: s.store}
 	s.line = line
 	s.restart()
@@ -99,7 +99,7 @@ func TestAStaleViewOfAHostThatSendsHeartbeatsFencesNoHost(t *testing.T) {
 }
 
 func TestASignDuringTheCutIsNoProofOfDeath(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	s.addVM("a", "n1", gib)
 	s.fencer.works("n1")
 	s.fencer.during = func() { s.beats["n1"] = "boot1"; s.beat() }
@@ -113,7 +113,7 @@ func TestASignDuringTheCutIsNoProofOfDeath(t *testing.T) {
 }
 
 func TestASignFromBeforeTheFencingSpeaksNotAgainstIt(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	s.addVM("a", "n1", gib)
 	s.run(time.Minute)
 	s.beat()
@@ -128,7 +128,7 @@ func TestASignFromBeforeTheFencingSpeaksNotAgainstIt(t *testing.T) {
 }
 
 func TestAClockThatIsSetBackHidesNoSilence(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	s.run(time.Minute)
 	s.silence("n1")
 	s.now = s.now.Add(-time.Hour)
@@ -138,7 +138,7 @@ func TestAClockThatIsSetBackHidesNoSilence(t *testing.T) {
 
 func TestACrashAfterAnyWriteLosesNothing(t *testing.T) {
 	for writes := range 12 {
-		s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+		s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 		line := &sim.FlakyStore{Real: s.store}
 		s.line = line
 		s.restart()
@@ -169,7 +169,7 @@ func TestACrashAfterAnyWriteLosesNothing(t *testing.T) {
 }
 
 func TestTheRecordOfARebuildThatDidNotHappenIsRemoved(t *testing.T) {
-	s := newStage(t, controller.FailoverConfig{}, "n1", "n2", "n3")
+	s := newHarness(t, controller.FailoverConfig{}, "n1", "n2", "n3")
 	s.addVM("a", "n1", gib)
 	s.addVM("moved", "n2", gib)
 	for _, r := range []store.Rebuild{{VM: "a", Source: "n1"}, {VM: "gone", Source: "n1"},
@@ -191,13 +191,13 @@ func TestTheRecordOfARebuildThatDidNotHappenIsRemoved(t *testing.T) {
 // falls silent: the confirmation is older than the heartbeat, and does not count. Nor does a heartbeat count that
 // is older than the word.
 func TestAWordDoesNotOutliveASignThatIsYounger(t *testing.T) {
-	word := func(s *stage) { s.changeHost("n1", func(h *store.Host) { h.ConfirmedDownBy = "alice" }) }
-	sign := func(s *stage) { s.beats["n1"] = "boot2"; s.beat(); s.silence("n1") }
+	word := func(s *harness) { s.changeHost("n1", func(h *store.Host) { h.ConfirmedDownBy = "alice" }) }
+	sign := func(s *harness) { s.beats["n1"] = "boot2"; s.beat(); s.silence("n1") }
 	for _, r := range []struct {
 		name  string
 		known bool // a heartbeat of n1 was seen before
-		first func(*stage)
-		then  func(*stage)
+		first func(*harness)
+		then  func(*harness)
 		leave bool
 	}{
 		{"of a host that was heard before", true, word, sign, false},
@@ -206,7 +206,7 @@ func TestAWordDoesNotOutliveASignThatIsYounger(t *testing.T) {
 		{"which came before, and is the first", false, sign, word, true},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			s := newStage(t, controller.FailoverConfig{}, "n1", "n2")
+			s := newHarness(t, controller.FailoverConfig{}, "n1", "n2")
 			s.addVM("a", "n1", gib)
 			if s.silence("n1"); r.known {
 				s.beats["n1"] = "boot1"

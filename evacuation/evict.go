@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 // An Instance is what is to be evicted: the copy of a VM on one host,
@@ -27,16 +27,16 @@ const (
 var instanceWords = [...]string{"Unclassified", "Foreign", "Compute", "Attachment"}
 
 // String returns the kind of instance's word.
-func (i Instance) String() string { return words.String(i, instanceWords[:]) }
+func (i Instance) String() string { return humanize.String(i, instanceWords[:]) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
 func (i Instance) MarshalText() ([]byte, error) {
-	return words.Text(i, instanceWords[:], "kind of instance")
+	return humanize.Text(i, instanceWords[:], "kind of instance")
 }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (i *Instance) UnmarshalText(text []byte) error {
-	return words.Parse(i, instanceWords[:], "kind of instance", text)
+	return humanize.Parse(i, instanceWords[:], "kind of instance", text)
 }
 
 // A Lookup is how a question to the cluster ended.
@@ -52,16 +52,16 @@ const (
 var lookups = [...]string{"Found", "NotFound", "Unreadable"}
 
 // String returns the outcome of a lookup's word.
-func (l Lookup) String() string { return words.String(l, lookups[:]) }
+func (l Lookup) String() string { return humanize.String(l, lookups[:]) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
 func (l Lookup) MarshalText() ([]byte, error) {
-	return words.Text(l, lookups[:], "outcome of a lookup")
+	return humanize.Text(l, lookups[:], "outcome of a lookup")
 }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (l *Lookup) UnmarshalText(text []byte) error {
-	return words.Parse(l, lookups[:], "outcome of a lookup", text)
+	return humanize.Parse(l, lookups[:], "outcome of a lookup", text)
 }
 
 // An Eviction is what is known when the eviction of an instance is requested.
@@ -125,11 +125,11 @@ var causes = [...]string{"InstanceUnknown", "AttachmentInUse", "AttachmentUnclea
 func (c Cause) String() string { return word(causes[:], "Cause", uint8(c)) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
-func (c Cause) MarshalText() ([]byte, error) { return words.Text(c, causes[:], "cause") }
+func (c Cause) MarshalText() ([]byte, error) { return humanize.Text(c, causes[:], "cause") }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (c *Cause) UnmarshalText(text []byte) error {
-	return words.Parse(c, causes[:], "cause", text)
+	return humanize.Parse(c, causes[:], "cause", text)
 }
 
 // A row is one line of the eviction table.

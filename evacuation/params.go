@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
@@ -84,16 +84,18 @@ var modes = [...]string{"QueueAll", "FreeSpots", "FreeSpotsV059"}
 func (m Mode) String() string { return word(modes[:], "Mode", uint8(m)) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
-func (m Mode) MarshalText() ([]byte, error) { return words.Text(m, modes[:], "mode of an evacuation") }
+func (m Mode) MarshalText() ([]byte, error) {
+	return humanize.Text(m, modes[:], "mode of an evacuation")
+}
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (m *Mode) UnmarshalText(text []byte) error {
-	return words.Parse(m, modes[:], "mode of an evacuation", text)
+	return humanize.Parse(m, modes[:], "mode of an evacuation", text)
 }
 
 // UnmarshalJSON reads a word, or the number that versions before stored.
 func (m *Mode) UnmarshalJSON(text []byte) error {
-	return words.JSON(m, modes[:], "mode of an evacuation", text)
+	return humanize.JSON(m, modes[:], "mode of an evacuation", text)
 }
 
 // An Order says which candidates go first. More urgent ones always do, and
@@ -124,16 +126,16 @@ var orders = [...]string{"LargestFirst", "SmallestFirst", "ByID"}
 func (o Order) String() string { return word(orders[:], "Order", uint8(o)) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
-func (o Order) MarshalText() ([]byte, error) { return words.Text(o, orders[:], "order") }
+func (o Order) MarshalText() ([]byte, error) { return humanize.Text(o, orders[:], "order") }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (o *Order) UnmarshalText(text []byte) error {
-	return words.Parse(o, orders[:], "order", text)
+	return humanize.Parse(o, orders[:], "order", text)
 }
 
 // UnmarshalJSON reads a word, or the number that versions before stored.
 func (o *Order) UnmarshalJSON(text []byte) error {
-	return words.JSON(o, orders[:], "order", text)
+	return humanize.JSON(o, orders[:], "order", text)
 }
 
 // compare orders two candidates, first to go first; more urgent ones always do.

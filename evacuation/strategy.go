@@ -3,7 +3,7 @@ package evacuation
 import (
 	"fmt"
 
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 // A Strategy says what an eviction does to a VM.
@@ -31,17 +31,17 @@ func (s Strategy) String() string {
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
 func (s Strategy) MarshalText() ([]byte, error) {
-	return words.Text(s, strategies[:], "eviction strategy")
+	return humanize.Text(s, strategies[:], "eviction strategy")
 }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (s *Strategy) UnmarshalText(text []byte) error {
-	return words.Parse(s, strategies[:], "eviction strategy", text)
+	return humanize.Parse(s, strategies[:], "eviction strategy", text)
 }
 
 // UnmarshalJSON reads a word, or the number that versions before stored.
 func (s *Strategy) UnmarshalJSON(text []byte) error {
-	return words.JSON(s, strategies[:], "eviction strategy", text)
+	return humanize.JSON(s, strategies[:], "eviction strategy", text)
 }
 
 // ParseStrategy reads KubeVirt's word.

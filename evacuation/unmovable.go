@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
@@ -141,7 +141,7 @@ func (u Unmovable) does(t Terms, g *VM) string {
 		text += ": it cannot be migrated"
 	}
 	if t.Grace > 0 {
-		text += "; grace " + words.Span(t.Grace.Seconds())
+		text += "; grace " + humanize.Span(t.Grace.Seconds())
 	}
 	return text
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/internal/yamldoc"
 )
 
@@ -99,7 +99,7 @@ func (l *overlay) read(r io.Reader) {
 		line, _ := c.FieldPos(0)
 		if len(row) != len(columns) {
 			l.wrong(line, "", "the line has %s, and the first line names %d",
-				words.Count(len(row), "field"), len(columns))
+				humanize.Count(len(row), "field"), len(columns))
 			continue
 		}
 		fields := map[string]string{}
@@ -183,7 +183,7 @@ func (l *overlay) find(line int, name string) (at int, found bool) {
 		for i, vm := range all {
 			ids[i] = l.fleet.VMs[vm].ID
 		}
-		l.wrong(line, "vm", "%q is the name of several: write one of %s", name, words.List(ids))
+		l.wrong(line, "vm", "%q is the name of several: write one of %s", name, humanize.List(ids))
 		return 0, false
 	default:
 		at = all[0]
@@ -237,5 +237,5 @@ func (l *overlay) silent() {
 	}
 	l.fleet.Warnings = append(l.fleet.Warnings, Problem{File: l.file, Message: fmt.Sprintf(
 		"%d of %s have no line, and the workload that the fleet gives them: %s", len(ids),
-		words.Count(len(l.fleet.VMs), "VM"), words.List(ids))})
+		humanize.Count(len(l.fleet.VMs), "VM"), humanize.List(ids))})
 }

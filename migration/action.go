@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 // An Action is something the world is asked to do. Its parameters are in the [State] that was
@@ -35,11 +35,11 @@ var actionNames = [numActions]string{"createTarget", "createAttachment", "delete
 func (a Action) String() string { return word(actionNames[:], int(a)) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
-func (a Action) MarshalText() ([]byte, error) { return words.Text(a, actionNames[:], "action") }
+func (a Action) MarshalText() ([]byte, error) { return humanize.Text(a, actionNames[:], "action") }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (a *Action) UnmarshalText(text []byte) error {
-	return words.Parse(a, actionNames[:], "action", text)
+	return humanize.Parse(a, actionNames[:], "action", text)
 }
 
 // Actions is a set of actions.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 // An Explanation says why a VM gets the policy that it gets: every policy, best
@@ -52,14 +52,14 @@ const (
 var outcomes = [...]string{"won", "lost", "labels-differ", "no-selectors"}
 
 // String returns the outcome's word.
-func (o PolicyOutcome) String() string { return words.String(o, outcomes[:]) }
+func (o PolicyOutcome) String() string { return humanize.String(o, outcomes[:]) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
-func (o PolicyOutcome) MarshalText() ([]byte, error) { return words.Text(o, outcomes[:], "outcome") }
+func (o PolicyOutcome) MarshalText() ([]byte, error) { return humanize.Text(o, outcomes[:], "outcome") }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (o *PolicyOutcome) UnmarshalText(text []byte) error {
-	return words.Parse(o, outcomes[:], "outcome", text)
+	return humanize.Parse(o, outcomes[:], "outcome", text)
 }
 
 // A Rule is one of the comparisons that decide between policies that match.
@@ -77,14 +77,14 @@ const (
 var ruleNames = [...]string{"nothing", "labels", "vm-labels", "name", "position"}
 
 // String returns the rule's word.
-func (r PolicyRule) String() string { return words.String(r, ruleNames[:]) }
+func (r PolicyRule) String() string { return humanize.String(r, ruleNames[:]) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
-func (r PolicyRule) MarshalText() ([]byte, error) { return words.Text(r, ruleNames[:], "rule") }
+func (r PolicyRule) MarshalText() ([]byte, error) { return humanize.Text(r, ruleNames[:], "rule") }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (r *PolicyRule) UnmarshalText(text []byte) error {
-	return words.Parse(r, ruleNames[:], "rule", text)
+	return humanize.Parse(r, ruleNames[:], "rule", text)
 }
 
 // ExplainPolicy says for every policy whether it matches, and why it won or lost. It

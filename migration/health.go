@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 // The back-off of a troubled host. The first wait is that of a VM's first retry, so that a
@@ -42,14 +42,14 @@ const (
 var faults = [...]string{"", "preparing", "refusing", "beginning", "sending"}
 
 // String returns the fault's word.
-func (f Fault) String() string { return words.String(f, faults[:]) }
+func (f Fault) String() string { return humanize.String(f, faults[:]) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
-func (f Fault) MarshalText() ([]byte, error) { return words.Text(f, faults[:], "fault") }
+func (f Fault) MarshalText() ([]byte, error) { return humanize.Text(f, faults[:], "fault") }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (f *Fault) UnmarshalText(text []byte) error {
-	return words.Parse(f, faults[:], "fault", text)
+	return humanize.Parse(f, faults[:], "fault", text)
 }
 
 // An Outcome is the end of one migration.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
@@ -30,17 +30,17 @@ var creators = [...]string{"user", "evacuation", "workload-update"}
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
 func (c Creator) MarshalText() ([]byte, error) {
-	return words.Text(c, creators[:], "creator of a migration")
+	return humanize.Text(c, creators[:], "creator of a migration")
 }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (c *Creator) UnmarshalText(text []byte) error {
-	return words.Parse(c, creators[:], "creator of a migration", text)
+	return humanize.Parse(c, creators[:], "creator of a migration", text)
 }
 
 // UnmarshalJSON reads a word, or the number that versions before stored.
 func (c *Creator) UnmarshalJSON(text []byte) error {
-	return words.JSON(c, creators[:], "creator of a migration", text)
+	return humanize.JSON(c, creators[:], "creator of a migration", text)
 }
 
 // A Spec is what was asked for. It does not change afterwards.

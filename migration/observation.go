@@ -3,7 +3,7 @@ package migration
 import (
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 // Observation is all that is known about one migration at one moment. Every combination of its
@@ -65,14 +65,14 @@ const (
 var claims = [...]string{"unclaimed", "claimed-by-self", "claimed-by-other", "claimed-by-ended"}
 
 // String returns the claim's word.
-func (c Ownership) String() string { return words.String(c, claims[:]) }
+func (c Ownership) String() string { return humanize.String(c, claims[:]) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
-func (c Ownership) MarshalText() ([]byte, error) { return words.Text(c, claims[:], "claim") }
+func (c Ownership) MarshalText() ([]byte, error) { return humanize.Text(c, claims[:], "claim") }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (c *Ownership) UnmarshalText(text []byte) error {
-	return words.Parse(c, claims[:], "claim", text)
+	return humanize.Parse(c, claims[:], "claim", text)
 }
 
 // Report is what the hosts have said about this migration; in compatible mode, while the claim is
@@ -117,14 +117,16 @@ const (
 var targetErrors = [...]string{"", "quota-exceeded", "other"}
 
 // String returns the trouble's word.
-func (t TargetError) String() string { return words.String(t, targetErrors[:]) }
+func (t TargetError) String() string { return humanize.String(t, targetErrors[:]) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
-func (t TargetError) MarshalText() ([]byte, error) { return words.Text(t, targetErrors[:], "trouble") }
+func (t TargetError) MarshalText() ([]byte, error) {
+	return humanize.Text(t, targetErrors[:], "trouble")
+}
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (t *TargetError) UnmarshalText(text []byte) error {
-	return words.Parse(t, targetErrors[:], "trouble", text)
+	return humanize.Parse(t, targetErrors[:], "trouble", text)
 }
 
 // A Refusal is why no target may be had, or why the one that was chosen may not be kept.
@@ -141,12 +143,12 @@ const (
 var refusals = [...]string{"", "bad-request", "conflict", "outdated"}
 
 // String returns the refusal's word.
-func (r Refusal) String() string { return words.String(r, refusals[:]) }
+func (r Refusal) String() string { return humanize.String(r, refusals[:]) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
-func (r Refusal) MarshalText() ([]byte, error) { return words.Text(r, refusals[:], "refusal") }
+func (r Refusal) MarshalText() ([]byte, error) { return humanize.Text(r, refusals[:], "refusal") }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (r *Refusal) UnmarshalText(text []byte) error {
-	return words.Parse(r, refusals[:], "refusal", text)
+	return humanize.Parse(r, refusals[:], "refusal", text)
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 // Limits bounds how many migrations hold a slot at once. A slot is held from the creation of the
@@ -48,12 +48,12 @@ func (g Gate) String() string {
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
 func (g Gate) MarshalText() ([]byte, error) {
-	return words.Text(g, gateNames[:], "answer of the limits")
+	return humanize.Text(g, gateNames[:], "answer of the limits")
 }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (g *Gate) UnmarshalText(text []byte) error {
-	return words.Parse(g, gateNames[:], "answer of the limits", text)
+	return humanize.Parse(g, gateNames[:], "answer of the limits", text)
 }
 
 // Slots counts the slots that are held, so that asking costs the same however many migrations

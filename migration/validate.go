@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/migration/convergence"
 )
 
@@ -21,7 +21,7 @@ type PolicyProblem struct{ Field, Need, Have string }
 
 // String says the problem in one line.
 func (p PolicyProblem) String() string {
-	return words.Unmet(p.Field, p.Need, p.Have)
+	return humanize.Unmet(p.Field, p.Need, p.Have)
 }
 
 // problems collects everything that is wrong, in the order of the questions.

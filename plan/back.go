@@ -14,8 +14,8 @@ const mostTries = 20_000
 // mostParkable is among how many VMs one is chosen that is parked.
 const mostParkable = 100
 
-// A Return is the way back home.
-type Return struct {
+// A ReturnPlan is the way back home.
+type ReturnPlan struct {
 	Waves []Wave `json:"waves"`
 	Moves int    `json:"moves"`
 	// Parked are the VMs that move more than once, to make room for others.
@@ -33,7 +33,7 @@ type Return struct {
 // Each VM moves once, as soon as its home takes it. Where VMs wait for each other in a
 // circle, some are parked elsewhere meanwhile: the smallest that helps, each once. When
 // that does not bring all home, and the fleet is small, every arrangement is looked at.
-func PlanReturn(now, before *Fleet) Return {
+func PlanReturn(now, before *Fleet) ReturnPlan {
 	b := &back{s: Begin(now), goal: make([]int, len(now.VMs))}
 	for vm := range now.VMs {
 		b.goal[vm] = b.s.Home(vm)
@@ -47,7 +47,7 @@ func PlanReturn(now, before *Fleet) Return {
 	for b.direct() || b.park() {
 		continue
 	}
-	r := Return{Parked: []hypervisor.VMID{}, Left: []hypervisor.VMID{}}
+	r := ReturnPlan{Parked: []hypervisor.VMID{}, Left: []hypervisor.VMID{}}
 	if len(b.away()) > 0 {
 		moves, ended := b.search(now)
 		if r.Proven = ended && moves == nil; moves != nil {
@@ -209,7 +209,7 @@ func arrangement(s *State) string {
 	return k.String()
 }
 
-func (b *back) answer(r Return, now *Fleet) Return {
+func (b *back) answer(r ReturnPlan, now *Fleet) ReturnPlan {
 	r.Moves = len(b.moves)
 	r.Waves = []Wave{}
 	if len(b.moves) > 0 {

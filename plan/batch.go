@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 // misses is how many hosts that stand in the way of a batch are left out of it.
@@ -276,14 +276,14 @@ func (p *maintenancePlanner) obstacle(now *Fleet, h int) Obstacle {
 	case len(a.Left) > len(a.Cannot) && a.Proof != nil:
 		o.Text = fmt.Sprintf("not all VMs can leave it, %d at least stay: %v", a.MustStay, a.Proof)
 	case len(a.Left) > 0 && a.Proof != nil:
-		o.Text = fmt.Sprintf("%s cannot leave it: %v", words.Count(left, "VM"), a.Proof)
+		o.Text = fmt.Sprintf("%s cannot leave it: %v", humanize.Count(left, "VM"), a.Proof)
 	case len(a.Left) > 0:
 		o.Text = fmt.Sprintf("for %s no room was found, and no proof that there is none",
-			words.Count(left, "VM"))
+			humanize.Count(left, "VM"))
 	default:
 		o.Moves = append(o.Moves, t.moves...)
 		o.Text = fmt.Sprintf("without it, %s would not be survived for certain",
-			words.Count(p.Keep, "failure"))
+			humanize.Count(p.Keep, "failure"))
 		if q := p.question(t.after.without(t.hosts)); q.Validate() == nil {
 			b := Failover(q)
 			if o.Failures = b.Counterexample; b.Verdict != No {

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
@@ -132,17 +132,17 @@ func limit(vm *placement.VM, group string) int {
 func (c *Certificate) String() string {
 	switch {
 	case len(c.Kept) > 0:
-		return fmt.Sprintf("%s stays: %s", words.List(c.VMs), c.Pinned)
+		return fmt.Sprintf("%s stays: %s", humanize.List(c.VMs), c.Pinned)
 	case c.Pinned != "":
-		return fmt.Sprintf("%s cannot move while it runs: %s", words.List(c.VMs), c.Pinned)
+		return fmt.Sprintf("%s cannot move while it runs: %s", humanize.List(c.VMs), c.Pinned)
 	case c.Kind == Stuck && len(c.VMs) == 1:
 		return fmt.Sprintf("no other host would take %s, even if it were empty", c.VMs[0])
 	case c.Kind == Stuck:
 		return fmt.Sprintf("none of %s can be the first to move: they wait for each other",
-			words.List(c.VMs))
+			humanize.List(c.VMs))
 	case c.Kind == Exhausted:
 		return fmt.Sprintf("moves can reach %s of the VMs, and in none are the hosts empty",
-			words.Count(c.States, "arrangement"))
+			humanize.Count(c.States, "arrangement"))
 	}
 	they := "they"
 	if len(c.VMs) == 1 {
@@ -154,12 +154,12 @@ func (c *Certificate) String() string {
 	have := c.apart(c.Have, cmp.Or(c.Unit, c.Need))
 	switch {
 	case c.Resource == Places:
-		have = words.Count(int(c.Have), "place")
+		have = humanize.Count(int(c.Have), "place")
 	case c.Unit > 0:
 		have = fmt.Sprintf("room for %d", c.Have)
 	}
 	return fmt.Sprintf("%s; the hosts that %s could be on have %s: %s", c.short(), they, have,
-		words.List(c.Hosts))
+		humanize.List(c.Hosts))
 }
 
 // short says what the VMs of a Short certificate need.
@@ -192,5 +192,5 @@ func (c *Certificate) amount(n int64) string {
 	if c.Resource == Memory {
 		return hypervisor.Bytes(n).String() + " of memory"
 	}
-	return words.Count(int(n), "CPU")
+	return humanize.Count(int(n), "CPU")
 }

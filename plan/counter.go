@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
@@ -234,7 +234,7 @@ func (c *Counterexample) Verify(f *Fleet) error {
 		c.takers(f, vm, left, takers)
 	}
 	if c.Why == NoHost && len(takers) > 0 {
-		return fmt.Errorf("%s would take %s", words.Count(len(takers), "host"), c.VMs[0])
+		return fmt.Errorf("%s would take %s", humanize.Count(len(takers), "host"), c.VMs[0])
 	}
 	if c.Why != TooLittleFree {
 		return nil

@@ -132,7 +132,7 @@ func begin(f *Fleet, hosts []hypervisor.HostName) *planner {
 			continue
 		}
 		p.drained[at] = true
-		p.start.Shut(at, true)
+		p.start.Cordon(at, true)
 		p.leavers = append(p.leavers, p.start.on(at)...)
 	}
 	slices.SortFunc(p.leavers, p.harder)

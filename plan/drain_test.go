@@ -199,7 +199,7 @@ func neighbours(
 	}
 	for i := range f.VMs {
 		v := &f.VMs[i]
-		o := placement.Options{Source: at[i], Move: index.Survey(&v.VM, at[i])}
+		o := placement.Options{Source: at[i], Move: index.CompareHosts(&v.VM, at[i])}
 		for _, h := range f.Hosts {
 			if v.Pinned == "" && len(index.Check(&v.VM, h.Name, o)) == 0 {
 				after := slices.Clone(at)

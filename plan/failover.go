@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 // DefaultEffort is how many times [Failover] asks a host whether it has room: some seconds.
@@ -72,7 +72,7 @@ func (q *FailoverQuestion) Validate() error {
 		return fmt.Errorf("the fleet has no hosts: nothing can fail")
 	}
 	up := len(unitsOf(q.Fleet, q.Domain))
-	what := words.Count(up, "host") + " up"
+	what := humanize.Count(up, "host") + " up"
 	if q.Domain != "" {
 		what += fmt.Sprintf(", by different values of the label %q", q.Domain)
 	}
@@ -81,10 +81,10 @@ func (q *FailoverQuestion) Validate() error {
 		return fmt.Errorf("no host is up, of %d: nothing can fail", len(q.Fleet.Hosts))
 	case q.Failures < 1:
 		return fmt.Errorf("%s make no question: ask for 1 or more",
-			words.Count(q.Failures, "failure"))
+			humanize.Count(q.Failures, "failure"))
 	case q.Failures >= up:
 		return fmt.Errorf("%s would leave no host: the fleet has %s; ask for fewer",
-			words.Count(q.Failures, "failure"), what)
+			humanize.Count(q.Failures, "failure"), what)
 	}
 	return nil
 }

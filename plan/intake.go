@@ -7,7 +7,7 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
@@ -167,7 +167,7 @@ func texts(why []placement.Reason) string {
 	texts := make([]string, len(why))
 	for i := range why {
 		r := &why[i]
-		texts[i] = words.Unmet(r.Check, r.Need, r.Have)
+		texts[i] = humanize.Unmet(r.Check, r.Need, r.Have)
 	}
 	return strings.Join(texts, "; ")
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 // DefaultFill is how full hosts are made at most, where possible, in percent.
@@ -104,7 +104,7 @@ func (r *Request) Validate() error {
 	case r.Keep > 0:
 		q := r.question(r.Fleet)
 		if err := q.Validate(); err != nil {
-			return fmt.Errorf("survive %s: %w", words.Count(r.Keep, "failure"), err)
+			return fmt.Errorf("survive %s: %w", humanize.Count(r.Keep, "failure"), err)
 		}
 	}
 	return nil
@@ -176,7 +176,7 @@ func (p *maintenancePlanner) answer() MaintenancePlan {
 func (p *maintenancePlanner) waves(now *Fleet, t *trial) []Wave {
 	s, simple := Begin(now), true
 	for _, h := range t.hosts {
-		s.Shut(h, true)
+		s.Cordon(h, true)
 	}
 	for _, m := range t.moves {
 		vm, _ := now.VMAt(m.VM)

@@ -71,10 +71,10 @@ func (s *State) on(host int) []int {
 	return all
 }
 
-// Shut lets no VM enter a host from now on, or lets them in again.
-func (s *State) Shut(host int, shut bool) {
+// Cordon lets no VM enter a host from now on, or lets them in again.
+func (s *State) Cordon(host int, on bool) {
 	s.note(host, nowhere)
-	s.hosts[host].Cordoned = shut
+	s.hosts[host].Cordoned = on
 }
 
 // A Question is which hosts take one VM in one state. It holds until the state

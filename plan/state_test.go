@@ -39,7 +39,7 @@ func TestUndoIsExact(t *testing.T) {
 			case 2:
 				s.Move(vm, host)
 			case 3:
-				s.Shut(host, true)
+				s.Cordon(host, true)
 			}
 		}
 		for range rapid.IntRange(0, 5).Draw(t, "before") {

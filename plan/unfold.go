@@ -35,7 +35,7 @@ func (a *MaintenancePlan) Unfold(groups Groups) {
 }
 
 // Unfold names every VM of the groups for which one stood, and counts them.
-func (r *Return) Unfold(groups Groups) {
+func (r *ReturnPlan) Unfold(groups Groups) {
 	if len(groups) == 0 {
 		return
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// A witness is a policy that keeps what the controller tells it, and lets so many go at
+// A recordingPolicy is a policy that keeps what the controller tells it, and lets so many go at
 // once.
-type witness struct {
+type recordingPolicy struct {
 	most int
 	told *[]told
 }
@@ -27,11 +27,11 @@ type told struct {
 	others []evacuation.EvacuatingVM
 }
 
-func (witness) Compare(hypervisor.Bandwidth, evacuation.EvacuatingVM, evacuation.EvacuatingVM) int {
+func (recordingPolicy) Compare(hypervisor.Bandwidth, evacuation.EvacuatingVM, evacuation.EvacuatingVM) int {
 	return 0
 }
 
-func (w witness) Admit(link hypervisor.Bandwidth, next evacuation.EvacuatingVM,
+func (w recordingPolicy) Admit(link hypervisor.Bandwidth, next evacuation.EvacuatingVM,
 	others []evacuation.EvacuatingVM) bool {
 	*w.told = append(*w.told, told{link, next, others})
 	return len(others) < w.most
@@ -77,7 +77,7 @@ func evacuate(t *testing.T, p evacuation.Policy, faults map[time.Duration]sim.Ev
 // A host that no VM leaves is open whatever a policy says.
 func TestAPolicyCanHoldNoVMBackForEver(t *testing.T) {
 	var all []told
-	w := evacuate(t, witness{0, &all}, nil)
+	w := evacuate(t, recordingPolicy{0, &all}, nil)
 	if r := w.Result(); r.Migrations.Succeeded != 6 {
 		t.Errorf("%+v, want all to have left", r.Migrations)
 	}
@@ -90,7 +90,7 @@ func TestAPolicyCanHoldNoVMBackForEver(t *testing.T) {
 
 func TestAPolicyIsToldWhatIsUnderWay(t *testing.T) {
 	var all []told
-	evacuate(t, witness{1, &all}, map[time.Duration]sim.Event{
+	evacuate(t, recordingPolicy{1, &all}, map[time.Duration]sim.Event{
 		3 * time.Second: sim.ResetLink{A: "n1", B: "n3"}})
 	sharing, failed := 0, 0
 	for _, o := range all {

@@ -10,7 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
@@ -237,17 +237,17 @@ const (
 
 // String says why a run ended.
 func (e Ending) String() string {
-	return words.String(e, endings[:])
+	return humanize.String(e, endings[:])
 }
 
 var endings = [...]string{"at rest", "futile", "time is up", "stopped"}
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
-func (e Ending) MarshalText() ([]byte, error) { return words.Text(e, endings[:], "ending") }
+func (e Ending) MarshalText() ([]byte, error) { return humanize.Text(e, endings[:], "ending") }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (e *Ending) UnmarshalText(text []byte) error {
-	return words.Parse(e, endings[:], "ending", text)
+	return humanize.Parse(e, endings[:], "ending", text)
 }
 
 // Run takes events until nothing more is to be learned or the virtual time until

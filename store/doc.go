@@ -26,7 +26,7 @@
 // observer takes an owner for silent when it has not seen the lease change for a
 // while by its own clock ([FailureDetector]): clocks may differ by minutes, or run backwards.
 // Of several controllers one leads ([Elector]); what it writes is on condition that
-// no other has taken over since ([Guard]). [LeaderRunner] puts these together: it is the
+// no other has taken over since ([FencedStore]). [LeaderRunner] puts these together: it is the
 // participant that a controller's process runs.
 //
 //	follows ──the leader is silent, has resigned, or has started again──► leads

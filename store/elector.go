@@ -64,7 +64,7 @@ func (c *Election) complete() error {
 // An Elector makes one process of several the leader. It sends heartbeats, and takes
 // over when the leader is silent, has resigned, or is an earlier start of some process
 // that has started again. The leader is the one that the store names: what an elector believes may
-// be out of date at any moment, and only [Guard] makes that harmless. It belongs to one
+// be out of date at any moment, and only [FencedStore] makes that harmless. It belongs to one
 // caller at a time.
 type Elector struct {
 	config Election

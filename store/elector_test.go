@@ -229,13 +229,13 @@ func elector(t *testing.T, s store.Store, name string) *store.Elector {
 func TestAGuardWritesInItsTermOnly(t *testing.T) {
 	s := store.NewMemory()
 	e := elector(t, s, "a")
-	early := store.Guard(s, e)
+	early := store.FencedStore(s, e)
 	for range 2 {
 		if _, err := e.Reconcile(ctx, epoch); err != nil {
 			t.Fatal(err)
 		}
 	}
-	g := store.Guard(s, e)
+	g := store.FencedStore(s, e)
 	v, err := g.Put(ctx, vm("v"))
 	want(t, err, nil)
 	_, err = early.Put(ctx, v)
@@ -270,14 +270,14 @@ func TestAGuardWritesInItsTermOnly(t *testing.T) {
 func TestAGuardCanTellWhenToLookIfItsStoreCan(t *testing.T) {
 	s := &told{Memory: store.NewMemory()}
 	e := elector(t, s, "a")
-	w, ok := store.Guard(s, e).(store.Waiter)
+	w, ok := store.FencedStore(s, e).(store.Waiter)
 	if !ok {
 		t.Fatal("it cannot")
 	}
 	if err := w.Wait(ctx, store.Leases, 3); err != nil || s.asked != store.Leases {
 		t.Errorf("asked %v, %v", s.asked, err)
 	}
-	if _, ok := store.Guard(s.Memory, e).(store.Waiter); ok {
+	if _, ok := store.FencedStore(s.Memory, e).(store.Waiter); ok {
 		t.Error("it can tell what its store cannot")
 	}
 }
@@ -294,7 +294,7 @@ func TestAGuardOfATermThatIsOverDoesNotHarmTheNext(t *testing.T) {
 	s := store.NewMemory()
 	e := elector(t, s, "a")
 	reconcile(t, e, 0)
-	old := store.Guard(s, e)
+	old := store.FencedStore(s, e)
 	leader, _ := e.Leading()
 	next := *leader
 	next.Holder, next.Session, next.Term = "", "", 2 // the leader has resigned
@@ -309,7 +309,7 @@ func TestAGuardOfATermThatIsOverDoesNotHarmTheNext(t *testing.T) {
 	want(t, err, store.Stale)
 	want(t, old.Delete(ctx, vm("v")), store.Stale)
 	if _, ok := e.Leading(); !ok {
-		t.Error("the old guard has ended the new term")
+		t.Error("the old store has ended the new term")
 	}
 }
 

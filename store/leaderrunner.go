@@ -44,7 +44,7 @@ func (l *LeaderRunner) Reconcile(ctx context.Context, now time.Time) (time.Time,
 		return wake, err
 	}
 	if !l.elector.leads(l.term) {
-		l.inner, l.term = l.begin(Guard(l.store, l.elector)), leader
+		l.inner, l.term = l.begin(FencedStore(l.store, l.elector)), leader
 	}
 	again, inner := l.inner.Reconcile(ctx, now)
 	if !l.elector.leads(l.term) {

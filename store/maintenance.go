@@ -8,7 +8,7 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 // Maintenance is a run of maintenance that the controller carries out, batch after batch: the hosts of a
@@ -116,16 +116,16 @@ const (
 var servicePhases = [...]string{"waits", "draining", "hook", "check", "done", "skipped", "left"}
 
 // String returns the word of the phase.
-func (p ServicePhase) String() string { return words.String(p, servicePhases[:]) }
+func (p ServicePhase) String() string { return humanize.String(p, servicePhases[:]) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
 func (p ServicePhase) MarshalText() ([]byte, error) {
-	return words.Text(p, servicePhases[:], "phase of a host in maintenance")
+	return humanize.Text(p, servicePhases[:], "phase of a host in maintenance")
 }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (p *ServicePhase) UnmarshalText(text []byte) error {
-	return words.Parse(p, servicePhases[:], "phase of a host in maintenance", text)
+	return humanize.Parse(p, servicePhases[:], "phase of a host in maintenance", text)
 }
 
 // Settled reports whether nothing more is done about the host.
@@ -163,16 +163,16 @@ const (
 var hookStates = [...]string{"waits", "began", "done", "failed"}
 
 // String returns the word of the state.
-func (s HookState) String() string { return words.String(s, hookStates[:]) }
+func (s HookState) String() string { return humanize.String(s, hookStates[:]) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
 func (s HookState) MarshalText() ([]byte, error) {
-	return words.Text(s, hookStates[:], "state of a hook")
+	return humanize.Text(s, hookStates[:], "state of a hook")
 }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (s *HookState) UnmarshalText(text []byte) error {
-	return words.Parse(s, hookStates[:], "state of a hook", text)
+	return humanize.Parse(s, hookStates[:], "state of a hook", text)
 }
 
 // Window returns the window in which a moment is. A run without windows has one without end.

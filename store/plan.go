@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/migration"
 )
 
@@ -77,16 +77,16 @@ const (
 var planWishes = [...]string{"run", "pause", "abort"}
 
 // String returns the word of the wish.
-func (w PlanWish) String() string { return words.String(w, planWishes[:]) }
+func (w PlanWish) String() string { return humanize.String(w, planWishes[:]) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
 func (w PlanWish) MarshalText() ([]byte, error) {
-	return words.Text(w, planWishes[:], "wish about a plan")
+	return humanize.Text(w, planWishes[:], "wish about a plan")
 }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (w *PlanWish) UnmarshalText(text []byte) error {
-	return words.Parse(w, planWishes[:], "wish about a plan", text)
+	return humanize.Parse(w, planWishes[:], "wish about a plan", text)
 }
 
 // A MoveState is how far a move of a plan is.
@@ -106,16 +106,16 @@ const (
 var moveStates = [...]string{"waits", "asked", "withdrawn", "done", "skipped"}
 
 // String returns the word of the state.
-func (s MoveState) String() string { return words.String(s, moveStates[:]) }
+func (s MoveState) String() string { return humanize.String(s, moveStates[:]) }
 
 // MarshalText stores words, so that renumbering cannot corrupt the past.
 func (s MoveState) MarshalText() ([]byte, error) {
-	return words.Text(s, moveStates[:], "state of a move")
+	return humanize.Text(s, moveStates[:], "state of a move")
 }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (s *MoveState) UnmarshalText(text []byte) error {
-	return words.Parse(s, moveStates[:], "state of a move", text)
+	return humanize.Parse(s, moveStates[:], "state of a move", text)
 }
 
 // Settled reports whether nothing more is done about the move.

@@ -121,7 +121,7 @@ func sizes(h *daemon.HostConfig, memory, link string) (err error) {
 // act runs an agent over its host and its store.
 func act(ctx context.Context, d *daemon.Agent, h daemon.HostConfig, u daemon.URL,
 	f *daemonFlags) error {
-	d.Bell, d.Certificates = daemon.NewBell(), daemon.CertificatesOf(h, f.TLS)
+	d.Notifier, d.Certificates = daemon.NewNotifier(), daemon.CertificatesOf(h, f.TLS)
 	lock, name, err := daemon.LockHost(h)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func act(ctx context.Context, d *daemon.Agent, h daemon.HostConfig, u daemon.URL
 		return err
 	}
 	d.Config.Ledger = known
-	h.Changed = d.Bell.Notify
+	h.Changed = d.Notifier.Notify
 	host, err := daemon.OpenHost(ctx, h)
 	if err != nil {
 		return err

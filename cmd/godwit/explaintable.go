@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/sim"
 )
@@ -44,7 +44,7 @@ func (e *explanation) headline(vm *placement.VM) string {
 		to = string(e.Request.Host)
 	}
 	text := fmt.Sprintf("%s (%v, %s)%s, to %s: ", sim.Short(e.VM), vm.Demand(),
-		words.Count(vm.CPUs, "CPU"), from, to)
+		humanize.Count(vm.CPUs, "CPU"), from, to)
 	switch e.Outcome {
 	case placement.Accepted:
 		text += "accepted"
@@ -61,7 +61,7 @@ func (e *explanation) headline(vm *placement.VM) string {
 	}
 	if e.Action != "" {
 		text += fmt.Sprintf(" by force, recorded as %s with %s", e.Action,
-			words.Count(len(e.Debts), "debt"))
+			humanize.Count(len(e.Debts), "debt"))
 	}
 	return text
 }

@@ -94,7 +94,7 @@ func TestScripts(t *testing.T) {
 			"holds": holds, "until": until, "rom": rom, "noqemu": noQEMU, "qemus": countQEMUs,
 			"adopt-keep": adoptKeep, "until-alarm": untilAlarm,
 			"kill-qemu": killQEMU, "endqemu": endQEMU, "get": get, "busy": busy, "loopback": loopback,
-			"journal": journal, "witness": startWitness, "once": once, "twice": twice, "alone": alone, "pages": pages},
+			"journal": journal, "heartbeats": listen, "once": once, "twice": twice, "alone": alone, "pages": pages},
 		Condition: func(name string) (bool, error) {
 			if name == "mounts" {
 				return exec.Command("unshare", "-rm", "mount", "--bind", "/proc", "/proc").Run() == nil, nil

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
@@ -35,9 +35,9 @@ func (p *page) hosts(all []hostVerdict) {
 		}
 		said := h.Verdict
 		if len(h.Reasons) > 0 {
-			said += ", " + words.Count(len(h.Reasons), "reason")
+			said += ", " + humanize.Count(len(h.Reasons), "reason")
 			if h.Verdict == isChosen {
-				said = isChosen + ", " + words.Count(len(h.Reasons), "debt")
+				said = isChosen + ", " + humanize.Count(len(h.Reasons), "debt")
 			}
 		}
 		p.line(width+9, "%-*s  %5s  %s", width, h.Host, score, said)
@@ -77,7 +77,7 @@ func (p *page) quota(why []placement.Reason) {
 
 func (p *page) reasons(indent int, all []placement.Reason) {
 	for _, r := range all {
-		p.line(indent+2, "%s%s", strings.Repeat(" ", indent), words.Unmet(r.Check, r.Need, r.Have))
+		p.line(indent+2, "%s%s", strings.Repeat(" ", indent), humanize.Unmet(r.Check, r.Need, r.Have))
 	}
 }
 

@@ -27,7 +27,7 @@ func journal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	records, now := store.NewMemory(), time.Date(2026, 7, 1, 10, 0, 0, 0, time.UTC)
 	boss := &audit.Recorder{Store: records, Recorder: store.DiscardEvents{}, Config: s.Text, Build: cli.BuildName(),
-		Trail: &audit.History{File: file, By: "controller/a", Now: func() time.Time { return now }},
+		History: &audit.History{File: file, By: "controller/a", Now: func() time.Time { return now }},
 		Begin: func(s2 store.Store, n store.EventRecorder) store.Participant {
 			return controller.New(s.Controller, s2, n)
 		}}

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/sim"
 )
 
@@ -27,11 +27,11 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 		empty := "never"
 		switch {
 		case e.EmptySeconds != nil:
-			empty = words.Span(*e.EmptySeconds - e.StartSeconds)
+			empty = humanize.Span(*e.EmptySeconds - e.StartSeconds)
 		case len(e.Left) == 0: // no VM has to leave any more
 			empty = "cancelled"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\n", e.Host, words.Span(e.StartSeconds), empty, len(e.Left))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\n", e.Host, humanize.Span(e.StartSeconds), empty, len(e.Left))
 	}
 	if len(a.Evacuations) > 0 {
 		fmt.Fprintln(t)
@@ -50,13 +50,13 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 	a.stood(t)
 	if b := a.Brownout; b != nil {
 		fmt.Fprintf(t, "brownout\t%s slowed by auto-converge, up to %d %% of CPU time taken, "+
-			"p50 %s, p99 %s, max %s, at %.0f %% on average\n", words.Count(b.Migrations, "guest"),
-			b.MaxPercent, words.Span(b.P50Seconds), words.Span(b.P99Seconds),
-			words.Span(b.MaxSeconds), b.MeanPercent)
+			"p50 %s, p99 %s, max %s, at %.0f %% on average\n", humanize.Count(b.Migrations, "guest"),
+			b.MaxPercent, humanize.Span(b.P50Seconds), humanize.Span(b.P99Seconds),
+			humanize.Span(b.MaxSeconds), b.MeanPercent)
 	}
 	fmt.Fprintln(t, a.took())
-	fmt.Fprintf(t, "simulated\t%s in %.2f s, %s\n", words.Span(a.VirtualSeconds),
-		a.WallSeconds, words.Count(int(a.Events), "event"))
+	fmt.Fprintf(t, "simulated\t%s in %.2f s, %s\n", humanize.Span(a.VirtualSeconds),
+		a.WallSeconds, humanize.Count(int(a.Events), "event"))
 	if err := t.Flush(); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 	}
 	a.left(out)
 	for _, v := range a.Violations {
-		fmt.Fprintf(out, "\nVIOLATED at %s: %s: %s\n", words.Span(v.AtSeconds), v.Invariant,
+		fmt.Fprintf(out, "\nVIOLATED at %s: %s: %s\n", humanize.Span(v.AtSeconds), v.Invariant,
 			v.Detail)
 	}
 	switch ending {
@@ -73,7 +73,7 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 		fmt.Fprintln(out, "\nended early: the same migrations fail repeatedly")
 	case sim.TimeIsUp:
 		if n := a.unfinished(); n > 0 {
-			fmt.Fprintf(out, "\nstopped at the scenario's end (until:): %s had not ended\n", words.Count(n, "migration"))
+			fmt.Fprintf(out, "\nstopped at the scenario's end (until:): %s had not ended\n", humanize.Count(n, "migration"))
 		}
 	}
 	return nil
@@ -99,7 +99,7 @@ func (a answer) failed(t io.Writer) {
 		fmt.Fprintf(t, "\t%d of %s: %s\n", f.Count, of, f.Why)
 	}
 	if more := len(a.Failures) - few; more > 0 {
-		fmt.Fprintf(t, "\t… and for %s more; --json lists them all\n", words.Count(more, "reason"))
+		fmt.Fprintf(t, "\t… and for %s more; --json lists them all\n", humanize.Count(more, "reason"))
 	}
 }
 
@@ -111,7 +111,7 @@ func (a answer) down(out io.Writer) {
 	few := min(len(a.Down), mostDown)
 	for _, d := range a.Down[:few] {
 		fmt.Fprintf(out, "%s has been down for %s, since %s\n", sim.Short(d.VM),
-			words.Span(d.Seconds), words.Span(d.SinceSeconds))
+			humanize.Span(d.Seconds), humanize.Span(d.SinceSeconds))
 	}
 	switch more := len(a.Down) - few; {
 	case more == 1:
@@ -129,12 +129,12 @@ func (a answer) stood(t io.Writer) {
 	if d := a.Downtime; a.DowntimeCount == 0 {
 		fmt.Fprintln(t, "downtime\tno VM was migrated")
 	} else {
-		fmt.Fprintf(t, "downtime\tp50 %s, p99 %s, max %s\n", words.Milliseconds(d.P50),
-			words.Milliseconds(d.P99), words.Milliseconds(d.Max))
+		fmt.Fprintf(t, "downtime\tp50 %s, p99 %s, max %s\n", humanize.Milliseconds(d.P50),
+			humanize.Milliseconds(d.P99), humanize.Milliseconds(d.Max))
 	}
 	if o := a.Outages; o.TotalSeconds >= 1 {
-		fmt.Fprintf(t, "outages\t%s in all, the longest %s\n", words.Span(o.TotalSeconds),
-			words.Span(o.LongestSeconds))
+		fmt.Fprintf(t, "outages\t%s in all, the longest %s\n", humanize.Span(o.TotalSeconds),
+			humanize.Span(o.LongestSeconds))
 	}
 	a.out(t)
 	switch n := a.BytesUnknown; {
@@ -142,10 +142,10 @@ func (a answer) stood(t io.Writer) {
 		fmt.Fprintf(t, "moved\t%v\n", a.BytesTransferred)
 	case a.BytesTransferred == 0:
 		fmt.Fprintf(t, "moved\tunknown: %s ended without a report of the source\n",
-			words.Count(n, "migration"))
+			humanize.Count(n, "migration"))
 	default:
 		fmt.Fprintf(t, "moved\tmore than %v: %s ended without a report of the source\n",
-			a.BytesTransferred, words.Count(n, "migration"))
+			a.BytesTransferred, humanize.Count(n, "migration"))
 	}
 }
 
@@ -157,7 +157,7 @@ func (a answer) out(t io.Writer) {
 	worst := slices.Clone(a.OutagesByVM)
 	slices.SortStableFunc(worst, func(a, b sim.VMOutage) int { return cmp.Compare(b.Seconds, a.Seconds) })
 	for _, o := range worst[:min(len(worst), mostOut)] {
-		fmt.Fprintf(t, "\t%s of %s\n", words.Span(o.Seconds), sim.Short(o.VM))
+		fmt.Fprintf(t, "\t%s of %s\n", humanize.Span(o.Seconds), sim.Short(o.VM))
 	}
 	if more := len(worst) - mostOut; more > 0 {
 		fmt.Fprintf(t, "\t… and of %d more; --json lists them all\n", more)
@@ -176,7 +176,7 @@ func (a answer) took() string {
 		together = together && e.StartSeconds == first
 		last = max(last, e.LastSeconds)
 	}
-	took, bound := last-first, words.Span(a.LowerBoundSeconds)+" (bytes over the narrowest link)"
+	took, bound := last-first, humanize.Span(a.LowerBoundSeconds)+" (bytes over the narrowest link)"
 	switch {
 	case a.Migrations.Succeeded == 0:
 		return "lower bound\tunknown: no VM was migrated"
@@ -184,10 +184,10 @@ func (a answer) took() string {
 		return "lower bound\t" + bound
 	case took < a.LowerBoundSeconds || !together: // nothing to be compared
 		return fmt.Sprintf("took\t%s until the last VM had left\nlower bound\t%s",
-			words.Span(took), bound)
+			humanize.Span(took), bound)
 	}
 	return fmt.Sprintf("took\t%s until the last VM had left, %.2f times the lower bound %s",
-		words.Span(took), took/a.LowerBoundSeconds, bound)
+		humanize.Span(took), took/a.LowerBoundSeconds, bound)
 }
 
 // left explains which VMs stayed, grouped by host and reasons.
@@ -220,6 +220,6 @@ func stay(out io.Writer, alike []sim.RemainingVM, host hypervisor.HostName) {
 	}
 	fmt.Fprintf(out, "\n%s on %s\n", who, host)
 	for _, r := range alike[0].Reasons {
-		fmt.Fprintf(out, "  %s\n", words.Unmet(r.Check, r.Need, r.Have))
+		fmt.Fprintf(out, "  %s\n", humanize.Unmet(r.Check, r.Need, r.Have))
 	}
 }

@@ -67,8 +67,8 @@ type Config struct {
 	// migration that is not there: what was asked before may be on its way. Default:
 	// 2 s.
 	Grace time.Duration
-	// Bar is how long a host refuses a VM that it was told to discard. Default: 10m.
-	Bar time.Duration
+	// TombstoneTTL is how long a host refuses a VM that it was told to discard. Default: 10m.
+	TombstoneTTL time.Duration
 	// Changed is told that a VM or its job has changed. It must not block. Default:
 	// nothing is called.
 	Changed func(hypervisor.VMID)
@@ -84,8 +84,8 @@ func (c Config) complete() (Config, error) {
 	case c.Memory < 0 || c.CPUs < 0 || c.Link < 0:
 		return c, fmt.Errorf("config: Memory, CPUs, Link: %v, %d, %v: they are not negative",
 			c.Memory, c.CPUs, c.Link)
-	case c.Timeout < 0 || c.KeepAlive < 0 || c.Grace < 0 || c.Bar < 0:
-		return c, fmt.Errorf("config: Timeout, KeepAlive, Grace, Bar: they are not negative")
+	case c.Timeout < 0 || c.KeepAlive < 0 || c.Grace < 0 || c.TombstoneTTL < 0:
+		return c, fmt.Errorf("config: Timeout, KeepAlive, Grace, TombstoneTTL: they are not negative")
 	case c.Accelerator != "" && c.Accelerator != domxml.KVM && c.Accelerator != domxml.QEMU:
 		return c, fmt.Errorf("config: Accelerator: %q: it is kvm or qemu", c.Accelerator)
 	}
@@ -98,7 +98,7 @@ func (c Config) complete() (Config, error) {
 		field *time.Duration
 		value time.Duration
 	}{{&c.Timeout, 30 * time.Second}, {&c.KeepAlive, 5 * time.Second}, {&c.Grace, 2 * time.Second},
-		{&c.Bar, 10 * time.Minute}} {
+		{&c.TombstoneTTL, 10 * time.Minute}} {
 		if *t.field == 0 {
 			*t.field = t.value
 		}

@@ -36,7 +36,7 @@ func (p *post) config(changed func(vmid)) libvirt.Config {
 	return libvirt.Config{Name: p.Name, Dir: p.Dir, URI: p.URI, Peer: p.Peer,
 		Memory: 4 * hypervisor.GiB, CPUs: 64, Accelerator: p.Accel, DebugDir: "/run",
 		Timeout: 10 * time.Second, KeepAlive: time.Second, Grace: 500 * time.Millisecond,
-		Bar: barred, Strict: p.Strict, Changed: changed,
+		TombstoneTTL: tombstoneTTL, Strict: p.Strict, Changed: changed,
 		Reach: func(peer string) string {
 			if uri := p.Peers[peer]; uri != "" {
 				return uri
@@ -45,5 +45,5 @@ func (p *post) config(changed func(vmid)) libvirt.Config {
 		}}
 }
 
-// barred is how long a host of these tests keeps a VM out that it has discarded.
-const barred = 2 * time.Second
+// tombstoneTTL is how long a host of these tests keeps a VM out that it has discarded.
+const tombstoneTTL = 2 * time.Second

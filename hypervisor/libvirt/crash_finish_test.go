@@ -75,7 +75,7 @@ func (s *scene) losesAnswer(t *testing.T, number int, lose func(*round)) (lost b
 	r := s.newRound(noVictim, number, backendtest.Moment{}, rand.New(rand.NewPCG(0, 0)))
 	r.bold = false
 	asked := false
-	r.deed = func() {
+	r.instead = func() {
 		defer r.MendLink()
 		asked, lost = s.loseIt(t, r, lose)
 	}

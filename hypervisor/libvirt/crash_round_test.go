@@ -85,17 +85,17 @@ var heldTriggers = map[string]string{"target resumed migrated": "target suspende
 // A round is one VM, one migration and one crash.
 type round struct {
 	*scene
-	victim victim
-	when   backendtest.Moment
-	pause  time.Duration // until what can be mended is mended
-	bold   bool          // its operator does not wait for that, nor for the crash if it is held
-	deed   func()        // is done in place of a crash; nil: a crash
+	victim  victim
+	when    backendtest.Moment
+	pause   time.Duration // until what can be mended is mended
+	bold    bool          // its operator does not wait for that, nor for the crash if it is held
+	instead func()        // is done in place of a crash; nil: a crash
 
-	vm    hypervisor.VM
-	job   hypervisor.JobID
-	pulse *guest.HeartbeatListener
-	deaf  func() // ends listening
-	pid   int    // of the source's QEMU
+	vm       hypervisor.VM
+	job      hypervisor.JobID
+	pulse    *guest.HeartbeatListener
+	unlisten func() // ends listening
+	pid      int    // of the source's QEMU
 
 	ctx    context.Context
 	judged chan struct{} // how it ended is known
@@ -150,8 +150,8 @@ func (r *round) play() (result string, err error) {
 		judged()
 		cancel()
 		r.tasks.Wait()
-		if r.deaf != nil {
-			r.deaf()
+		if r.unlisten != nil {
+			r.unlisten()
 		}
 	}()
 	if err := r.boot(hosta); err != nil {
@@ -204,10 +204,10 @@ func (r *round) struggle() (result string, where name, err error) {
 
 // boot starts the guest anew and listens to it.
 func (r *round) boot(n name) (err error) {
-	if r.deaf != nil {
-		r.deaf()
+	if r.unlisten != nil {
+		r.unlisten()
 	}
-	if r.pulse, r.deaf, err = r.Hear(socketOf(r.vm.ID)); err != nil {
+	if r.pulse, r.unlisten, err = r.ListenUntil(socketOf(r.vm.ID)); err != nil {
 		return err
 	}
 	err = backendtest.Persist(func() error {
@@ -255,8 +255,8 @@ func (r *round) insist(ask func() error) error {
 
 // strike waits for the moment and does it. Only the test's own goroutine may.
 func (r *round) strike() (dead *backendtest.Agent) {
-	if r.deed != nil {
-		r.deed()
+	if r.instead != nil {
+		r.instead()
 		return nil
 	}
 	var came <-chan struct{} = closed

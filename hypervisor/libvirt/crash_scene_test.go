@@ -25,9 +25,9 @@ import (
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
-// prey is the guest of the crash tests: with the cap below a migration of it takes
+// crashGuest is the guest of the crash tests: with the cap below a migration of it takes
 // about a second, most of it libvirt's own.
-var prey = guest.Params{Fill: 16 << 20, WorkingSet: 512 << 10, Rate: 4 << 20, Random: true}
+var crashGuest = guest.Params{Fill: 16 << 20, WorkingSet: 512 << 10, Rate: 4 << 20, Random: true}
 
 // preyCap bounds the migration's bandwidth.
 const preyCap = 48 * hypervisor.Bandwidth(mib)
@@ -60,7 +60,7 @@ func newScene(t *testing.T, strict bool) *scene {
 	}
 	s := &scene{Lab: libvirttest.Shared(t, libvirttest.Options{}), t: t, strict: strict,
 		dir: t.TempDir(), hosts: map[name]*backendtest.Host{}, eyes: map[name]*conn.Conn{}}
-	s.rom = s.Guest(t, prey)
+	s.rom = s.Guest(t, crashGuest)
 	peers := map[string]string{}
 	for _, n := range []name{hosta, hostb} {
 		peers[s.PeerURI(string(n))] = s.URI(string(n))
@@ -134,7 +134,7 @@ func (s *scene) end() {
 
 // vm describes a VM of the scene.
 func (s *scene) vm(id vmid) hypervisor.VM {
-	return hypervisor.VM{ID: id, Memory: hypervisor.Bytes(libvirttest.Memory(prey)) * mib, CPUs: 1,
+	return hypervisor.VM{ID: id, Memory: hypervisor.Bytes(libvirttest.Memory(crashGuest)) * mib, CPUs: 1,
 		Hardware: &hypervisor.Hardware{Machine: "pc", Firmware: s.rom, DebugPort: 0xe9}}
 }
 
@@ -228,7 +228,7 @@ func (s *scene) traces(n name) error {
 
 // clears waits until nothing is left on the hosts.
 func (s *scene) clears(tombstones bool) error {
-	return testutil.Poll(context.Background(), barred+testutil.DefaultLimit, func() error {
+	return testutil.Poll(context.Background(), tombstoneTTL+testutil.DefaultLimit, func() error {
 		return s.leftovers(tombstones)
 	})
 }

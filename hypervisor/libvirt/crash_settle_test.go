@@ -211,7 +211,7 @@ func (o *operator) neverBegun() (result string, where name) {
 func (r *round) judgeOverlap() {
 	d, ok := r.twice.length()
 	lost := r.victim == sourceDaemon || r.victim == targetDaemon || r.victim == linkReset ||
-		r.victim == linkCut || r.deed != nil
+		r.victim == linkCut || r.instead != nil
 	switch {
 	case !ok:
 	case r.strict || !lost:
@@ -290,7 +290,7 @@ func (r *round) sound(where name) error {
 	if err := r.quiet(where); err != nil {
 		return err
 	}
-	if err := r.Verify(r.t, string(where), domainOf(r.vm.ID), prey); err != nil {
+	if err := r.Verify(r.t, string(where), domainOf(r.vm.ID), crashGuest); err != nil {
 		return err
 	}
 	h := r.pulse.Log()

@@ -40,7 +40,7 @@
 //
 // Discard has to promise that libvirt will not receive a VM that may be on its way. It
 // defines a tombstone: a domain of the VM's name with another UUID, which libvirt
-// does not let the VM pass. It has nothing that could run, stays for Config.Bar, and
+// does not let the VM pass. It has nothing that could run, stays for Config.TombstoneTTL, and
 // goes when the VM is expected or started here. Operators see it in
 // `virsh list --all --title`; its title says what it is. libvirt may let a domain that
 // it is already receiving run at any moment, so that Discard answers Conflict for it.

@@ -161,7 +161,7 @@ func (d *domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
 	answer.Unresolved, answer.Job = f.Unresolved(), f.Observed.Mark.Job
 	if f.Rec != nil {
 		answer.DirtyRate, answer.Measured = f.Rec.DirtyRate, f.Rec.Measured
-		answer.Moving = f.Rec.Move.Told(d.copied(ctx, f))
+		answer.Moving = f.Rec.Move.Progress(d.copied(ctx, f))
 		if f.Rec.Job != "" {
 			answer.Job = f.Rec.Job
 		}

@@ -44,8 +44,8 @@ func (d *domain) Erase(ctx context.Context, s observation) error {
 	return err
 }
 
-// barTag is the element of a tombstone's metadata that says what it is.
-const barTag = domxml.MarkPrefix + ":bar"
+// tombstoneTag is the element of a tombstone's metadata that says what it is.
+const tombstoneTag = domxml.MarkPrefix + ":bar"
 
 // tombstone is a definition that keeps libvirt from receiving a domain of a name: it
 // has another UUID, and nothing that could run.
@@ -55,21 +55,21 @@ func tombstone(name, kind string) (string, error) {
 		UUID:   domxml.UUIDOf(hypervisor.VMID("/barred/" + name)),
 		Memory: &lx.DomainMemory{Value: 1, Unit: "MiB"},
 		OS:     &lx.DomainOS{Type: &lx.DomainOSType{Arch: "x86_64", Type: "hvm"}},
-		Metadata: &lx.DomainMetadata{XML: "<" + barTag + " xmlns:" + domxml.MarkPrefix + "='" +
+		Metadata: &lx.DomainMetadata{XML: "<" + tombstoneTag + " xmlns:" + domxml.MarkPrefix + "='" +
 			domxml.MarkURI + "'/>"}}
 	return t.Marshal()
 }
 
-// bars reports whether a domain is a tombstone. libvirt escapes every other "<".
-func bars(xml string) bool { return strings.Contains(xml, "<"+barTag+" ") }
+// isTombstone reports whether a domain is a tombstone. libvirt escapes every other "<".
+func isTombstone(xml string) bool { return strings.Contains(xml, "<"+tombstoneTag+" ") }
 
-// unbar removes the tombstone of a name, if there is one.
-func unbar(c *conn.Connect, name string) error {
+// clearTombstone removes the tombstone of a name, if there is one.
+func clearTombstone(c *conn.Connect, name string) error {
 	s, err := look(c, name, false)
-	if err != nil || s.Bars == "" {
+	if err != nil || s.Tombstone == "" {
 		return err
 	}
-	dom, err := c.LookupDomainByUUIDString(s.Bars)
+	dom, err := c.LookupDomainByUUIDString(s.Tombstone)
 	if absent(err) {
 		return nil
 	}
@@ -85,17 +85,17 @@ func unbar(c *conn.Connect, name string) error {
 func (n *node) Expire(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.barred == nil {
-		n.barred = map[string]time.Time{}
+	if n.tombstones == nil {
+		n.tombstones = map[string]time.Time{}
 	}
-	n.barred[name] = time.Now().Add(n.Bar)
+	n.tombstones[name] = time.Now().Add(n.TombstoneTTL)
 }
 
 // Sweep removes tombstones whose time is over, those of earlier processes, too, and
 // returns when it was interrupted.
 func (n *node) Sweep(ctx context.Context) {
 	defer n.Running.Done()
-	tick := time.NewTicker(max(n.Bar/10, 100*time.Millisecond))
+	tick := time.NewTicker(max(n.TombstoneTTL/10, 100*time.Millisecond))
 	defer tick.Stop()
 	for {
 		select {
@@ -113,11 +113,11 @@ func (n *node) sweep(ctx context.Context) {
 		if err != nil {
 			continue
 		}
-		err = n.Conn.Act(ctx, func(c *conn.Connect) error { return unbar(c, name) })
+		err = n.Conn.Act(ctx, func(c *conn.Connect) error { return clearTombstone(c, name) })
 		release()
 		n.mu.Lock()
-		if err == nil && time.Now().After(n.barred[name]) {
-			delete(n.barred, name)
+		if err == nil && time.Now().After(n.tombstones[name]) {
+			delete(n.tombstones, name)
 		}
 		n.mu.Unlock()
 	}
@@ -128,7 +128,7 @@ func (n *node) overdue() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var names []string
-	for name, end := range n.barred {
+	for name, end := range n.tombstones {
 		if time.Now().After(end) {
 			names = append(names, name)
 		}
@@ -145,7 +145,7 @@ func (n *node) FindBarred(ctx context.Context) error {
 			s, errObserved := observationOf(&doms[i], false)
 			name, errName := doms[i].GetName()
 			_ = doms[i].Free()
-			if errObserved == nil && errName == nil && s.Bars != "" {
+			if errObserved == nil && errName == nil && s.Tombstone != "" {
 				names = append(names, name)
 			}
 		}

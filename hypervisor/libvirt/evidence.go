@@ -94,7 +94,7 @@ func (d move) Discard(ctx context.Context, f found, c hypervisor.Discard) error 
 	if err := d.forsake(ctx, f, here); err != nil {
 		return err
 	}
-	if err := d.bar(ctx); err != nil {
+	if err := d.setTombstone(ctx); err != nil {
 		if errors.Is(err, hypervisor.Conflict) || backend.KindOf(err) == hypervisor.Unknown {
 			return backend.Errorf(hypervisor.Conflict, "libvirt has begun to receive it: %w",
 				backend.Bare(err))

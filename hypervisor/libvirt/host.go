@@ -54,7 +54,7 @@ func open(ctx context.Context, config Config) (*Host, error) {
 	h := &Host{node: n, link: c.Link, strict: c.Strict}
 	n.Life, h.end = context.WithCancel(context.Background())
 	n.Conn, err = conn.Open(ctx, conn.Config{URI: c.URI, Timeout: c.Timeout,
-		KeepAliveInterval: c.KeepAlive, Events: n.Hear, Connected: n.Reborn})
+		KeepAliveInterval: c.KeepAlive, Events: n.HandleEvent, Connected: n.Reborn})
 	if err == nil {
 		err = h.survey(ctx, c)
 	}
@@ -77,7 +77,7 @@ func open(ctx context.Context, config Config) (*Host, error) {
 func (c *Config) node(j *journal) *node {
 	n := &node{Namespace: c.Namespace,
 		Settings: domxml.Settings{Type: c.Accelerator, Namespace: c.Namespace, DiskDir: c.DiskDir},
-		Peer:     c.Peer, DebugDir: c.DebugDir, Timeout: c.Timeout, Grace: c.Grace, Bar: c.Bar,
+		Peer:     c.Peer, DebugDir: c.DebugDir, Timeout: c.Timeout, Grace: c.Grace, TombstoneTTL: c.TombstoneTTL,
 		Direct: c.Direct, TLS: c.TLS, Rewrite: c.Rewrite, Translate: c.Reach, Journal: j}
 	n.Name, n.Memory, n.CPUs, n.Changed = c.Name, c.Memory, c.CPUs, c.Changed
 	n.Kind, n.New, n.Jobs = backend.KindOf, n.place, j

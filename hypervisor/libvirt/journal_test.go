@@ -35,18 +35,18 @@ func TestEventsMayComeWhileTheJournalIsRead(t *testing.T) {
 	var over context.CancelFunc
 	n.Life, over = context.WithCancel(t.Context())
 	over() // libvirt is not looked at
-	opened, deaf := context.WithCancel(t.Context())
+	opened, closed := context.WithCancel(t.Context())
 	var ear sync.WaitGroup
 	ear.Go(func() {
 		for opened.Err() == nil {
-			n.Hear(conn.Event{Domain: "vm7", What: conn.Iterated})
+			n.HandleEvent(conn.Event{Domain: "vm7", What: conn.Iterated})
 			n.Reborn()
 		}
 	})
 	if err := n.Open(); err != nil {
 		t.Error(err)
 	}
-	deaf()
+	closed()
 	ear.Wait()
 	if n.Find("godwit/vm7") == nil {
 		t.Error("what is in the journal was not read")

@@ -50,15 +50,15 @@ type world struct {
 	// change changes the configurations.
 	change func(*libvirt.Config)
 
-	mu     sync.Mutex
-	ears   map[vmid]*ear
-	params map[string]guest.Params // by firmware
-	starts sync.Mutex
-	roms   map[guest.Params]string
+	mu        sync.Mutex
+	listeners map[vmid]*guestListener
+	params    map[string]guest.Params // by firmware
+	starts    sync.Mutex
+	roms      map[guest.Params]string
 }
 
-// An ear hears a guest, on whatever host.
-type ear struct {
+// A guestListener hears a guest, on whatever host.
+type guestListener struct {
 	pulse *guest.HeartbeatListener
 	stop  func()
 }
@@ -83,7 +83,7 @@ func worldOf(t testing.TB, o libvirttest.Options, accel string,
 	}
 	w := &world{Lab: libvirttest.Shared(t, o), accel: accel, dir: t.TempDir(),
 		Pair:  backendtest.Pair{T: t, Source: hosta, Target: hostb},
-		hosts: map[name]*libvirt.Host{}, change: change, ears: map[vmid]*ear{},
+		hosts: map[name]*libvirt.Host{}, change: change, listeners: map[vmid]*guestListener{},
 		params: map[string]guest.Params{}, roms: map[guest.Params]string{}}
 	w.Host = func(n name) hypervisor.Hypervisor { return &heard{w.hosts[n], w, n} }
 	t.Cleanup(w.close)
@@ -129,7 +129,7 @@ func (w *world) open(n name) (hypervisor.Hypervisor, error) {
 
 func (w *world) close() {
 	backendtest.Close(w.T, w.hosts)
-	for _, e := range w.ears {
+	for _, e := range w.listeners {
 		e.stop()
 	}
 }
@@ -176,12 +176,12 @@ func (w *world) hear(n name, id vmid) error {
 		p.Anew(string(n) + "#")
 		return nil
 	}
-	p, stop, err := w.Hear(w.hosts[hosta].DebugSocket(id))
+	p, stop, err := w.ListenUntil(w.hosts[hosta].DebugSocket(id))
 	if err != nil {
 		return err
 	}
 	w.mu.Lock()
-	w.ears[id] = &ear{p, stop}
+	w.listeners[id] = &guestListener{p, stop}
 	w.mu.Unlock()
 	return nil
 }
@@ -189,7 +189,7 @@ func (w *world) hear(n name, id vmid) error {
 func (w *world) pulse(id vmid) *guest.HeartbeatListener {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if e := w.ears[id]; e != nil {
+	if e := w.listeners[id]; e != nil {
 		return e.pulse
 	}
 	return nil

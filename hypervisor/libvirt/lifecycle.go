@@ -129,7 +129,7 @@ func (d guest) boot(ctx context.Context, f found, vm hypervisor.VM) error {
 		return backend.Errorf(hypervisor.Invalid, "%w", err)
 	}
 	return d.Node.Conn.Act(ctx, func(c *conn.Connect) error {
-		if err := unbar(c, d.Name); err != nil {
+		if err := clearTombstone(c, d.Name); err != nil {
 			return err
 		}
 		if xml != "" {

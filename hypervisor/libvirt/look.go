@@ -23,8 +23,8 @@ type observation struct {
 	XML   string // of what runs, or of the definition
 	Stats conn.JobStats
 	Mark  domxml.Mark
-	// Bars is the UUID of a tombstone that bars the domain's name; "" is none.
-	Bars string
+	// Tombstone is the UUID of the tombstone of the domain's name; "" is none.
+	Tombstone string
 }
 
 // runsBy are libvirt's pairs of state and reason in our words. What is not listed
@@ -102,8 +102,8 @@ func observationOf(dom *libvirt.Domain, figures bool) (observation, error) {
 	if s.XML, err = dom.GetXMLDesc(0); err != nil {
 		return s, err
 	}
-	if bars(s.XML) {
-		return observation{Bars: s.UUID}, nil
+	if isTombstone(s.XML) {
+		return observation{Tombstone: s.UUID}, nil
 	}
 	if figures {
 		if err := s.sends(dom); err != nil {

@@ -40,8 +40,8 @@ type node struct {
 	// Grace is how long after a beginning of ours, or of libvirtd's, nothing is
 	// concluded from what is not there yet.
 	Grace time.Duration
-	// Bar is how long a tombstone keeps a VM from being received.
-	Bar time.Duration
+	// TombstoneTTL is how long a tombstone keeps a VM from being received.
+	TombstoneTTL time.Duration
 	// Direct: this process leads migrations, and they end with it.
 	Direct bool
 	// TLS: migrations are encrypted.
@@ -53,10 +53,10 @@ type node struct {
 	Conn      *conn.Conn
 	Journal   *journal
 
-	mu     sync.Mutex
-	born   time.Time
-	caps   string               // what libvirtd says of the host; "": it was not asked since born
-	barred map[string]time.Time // when the tombstone of a name is to go
+	mu         sync.Mutex
+	born       time.Time
+	caps       string               // what libvirtd says of the host; "": it was not asked since born
+	tombstones map[string]time.Time // when the tombstone of a name is to go
 
 	peersMu sync.Mutex
 	peers   map[string]*conn.Conn // by URI
@@ -138,9 +138,9 @@ func (n *node) TriggerAll() {
 	}
 }
 
-// Hear looks at the domain that an event is about, unless the event says all that there is
+// HandleEvent looks at the domain that an event is about, unless the event says all that there is
 // to know: a look while libvirt switches over makes the guest stand longer.
-func (n *node) Hear(e conn.Event) {
+func (n *node) HandleEvent(e conn.Event) {
 	id := domxml.IDOf(n.Namespace, e.Domain)
 	if d := n.Find(id); d != nil {
 		if d.hear(e) {

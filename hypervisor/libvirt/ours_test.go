@@ -93,7 +93,7 @@ const (
 	destroy
 	start
 	erase
-	bar
+	setTombstone
 	// What is written down.
 	noteSetup
 	noteStop
@@ -159,7 +159,7 @@ func (w *lifeWorld) step(i int) {
 	switch {
 	case next <= askRun:
 		w.look(i, next)
-	case next <= bar:
+	case next <= setTombstone:
 		if !w.side(i).up || !w.affect(i, next) {
 			h.plan()
 		}
@@ -233,7 +233,7 @@ func (w *lifeWorld) decide(i int) {
 	case libvirt.Arrive:
 		h.plan(noteCame, noteArrived)
 	case libvirt.Lapse:
-		h.plan(bar, noteRefused, noteGone)
+		h.plan(setTombstone, noteRefused, noteGone)
 	}
 }
 
@@ -267,7 +267,7 @@ func (w *lifeWorld) affect(i int, e effect) bool {
 		}
 	case erase:
 		*d = side{up: true}
-	case bar:
+	case setTombstone:
 		if w.t.run != libvirt.Gone {
 			return false
 		}

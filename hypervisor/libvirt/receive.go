@@ -59,8 +59,8 @@ func receive(ctx context.Context, of *domain, in hypervisor.Incoming,
 	if err != nil {
 		return "", err
 	}
-	if f.Observed.Bars != "" {
-		if err := d.unbar(ctx); err != nil {
+	if f.Observed.Tombstone != "" {
+		if err := d.clearTombstone(ctx); err != nil {
 			return "", err
 		}
 	}
@@ -119,12 +119,12 @@ func (d move) here(j *jobRecord) hypervisor.Address {
 	return hypervisor.Address(t.String())
 }
 
-// bar keeps libvirt from receiving the VM: a definition that can never run has its
+// setTombstone keeps libvirt from receiving the VM: a definition that can never run has its
 // name and another UUID, and libvirt refuses the source that comes. It answers
 // Conflict when libvirt is receiving it already.
 // Source: libvirt 9.0 virdomainobjlist.c (virDomainObjListAddLocked: "domain '%s'
 // already exists with uuid %s").
-func (d move) bar(ctx context.Context) error {
+func (d move) setTombstone(ctx context.Context) error {
 	xml, err := tombstone(d.Name, d.Node.Settings.Type)
 	if err != nil {
 		return backend.Errorf(hypervisor.Invalid, "%w", err)
@@ -138,9 +138,9 @@ func (d move) bar(ctx context.Context) error {
 	})
 }
 
-// unbar lets libvirt receive the VM again.
-func (d move) unbar(ctx context.Context) error {
-	return d.Node.Conn.Act(ctx, func(c *connect) error { return unbar(c, d.Name) })
+// clearTombstone lets libvirt receive the VM again.
+func (d move) clearTombstone(ctx context.Context) error {
+	return d.Node.Conn.Act(ctx, func(c *connect) error { return clearTombstone(c, d.Name) })
 }
 
 // noteArrival notes that libvirt has begun to receive the VM.
@@ -151,7 +151,7 @@ func (d move) noteArrival() error {
 // lapse: libvirt took the incoming domain away, which it does only while that has
 // not run. It must not come again.
 func (d move) lapse(ctx context.Context) error {
-	if err := d.bar(ctx); err != nil {
+	if err := d.setTombstone(ctx); err != nil {
 		return err
 	}
 	if err := remove(ctx, d.Node, d.Name, d.Record().VM); err != nil {

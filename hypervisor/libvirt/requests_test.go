@@ -84,9 +84,9 @@ func (w *lifeWorld) discard(h *host, state hypervisor.DomainState) []effect {
 	case h.refused && !waits:
 		return []effect{vouch}
 	case waits && h.seen.Run == libvirt.Gone:
-		return []effect{bar, noteRefused, noteGone, vouch}
+		return []effect{setTombstone, noteRefused, noteGone, vouch}
 	case waits && deserted:
-		return []effect{destroy, bar, noteRefused, noteGone, vouch}
+		return []effect{destroy, setTombstone, noteRefused, noteGone, vouch}
 	}
 	return nil
 }

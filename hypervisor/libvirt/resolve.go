@@ -50,8 +50,8 @@ func Resolve(ctx context.Context, source, target hypervisor.Hypervisor, vm hyper
 	return out, nil
 }
 
-// A witness is one host, and what it says.
-type witness struct {
+// A hostAnswer is one host, and what it says.
+type hostAnswer struct {
 	hv     hypervisor.Hypervisor
 	name   hypervisor.HostName
 	domain hypervisor.Domain
@@ -62,8 +62,8 @@ type witness struct {
 // ask asks one host about a VM and its job. One that does not say its name is called
 // as its error does, or by its part.
 func ask(ctx context.Context, hv hypervisor.Hypervisor, part hypervisor.HostName,
-	vm hypervisor.VMID, job hypervisor.JobID) witness {
-	w := witness{hv: hv, name: part}
+	vm hypervisor.VMID, job hypervisor.JobID) hostAnswer {
+	w := hostAnswer{hv: hv, name: part}
 	var h hypervisor.Host
 	if h, w.err = hv.Host(ctx); w.err == nil {
 		w.name = h.Name
@@ -79,12 +79,12 @@ func ask(ctx context.Context, hv hypervisor.Hypervisor, part hypervisor.HostName
 }
 
 // rests reports whether the VM is there without a process.
-func (w *witness) rests() bool {
+func (w *hostAnswer) rests() bool {
 	return w.domain.State.Rests()
 }
 
 // lives reports whether the VM executes there, or is paused by its operator.
-func (w *witness) lives() bool {
+func (w *hostAnswer) lives() bool {
 	return w.domain.State.Executes() || w.domain.State == hypervisor.Paused
 }
 
@@ -92,7 +92,7 @@ func (w *witness) lives() bool {
 type inquiry struct {
 	vm             hypervisor.VMID
 	job            hypervisor.JobID
-	source, target witness
+	source, target hostAnswer
 }
 
 // A ruling does what follows from an inquiry.
@@ -136,7 +136,7 @@ func targetSilent(c *inquiry) bool { return c.target.err != nil }
 func sourceSilent(c *inquiry) bool { return c.source.err != nil }
 
 // own reports whether what a host has of the VM is there by the job.
-func (c *inquiry) own(w *witness) bool { return w.domain.Job == c.job }
+func (c *inquiry) own(w *hostAnswer) bool { return w.domain.Job == c.job }
 
 // unheard: neither host knows the job.
 func unheard(c *inquiry) bool {
@@ -323,13 +323,13 @@ func (c *inquiry) discard(ctx context.Context) (hypervisor.Evidence, error) {
 }
 
 // evidence is what a host has told us.
-func (c *inquiry) evidence(p hypervisor.Proof, w *witness) hypervisor.Evidence {
+func (c *inquiry) evidence(p hypervisor.Proof, w *hostAnswer) hypervisor.Evidence {
 	return hypervisor.Evidence{Proof: p, VM: c.vm, Host: w.name, Job: c.job,
 		By: "resolve/" + string(w.name)}
 }
 
 // outcome looks at the VM where it is.
-func outcome(ctx context.Context, c *inquiry, w *witness, e hypervisor.Evidence,
+func outcome(ctx context.Context, c *inquiry, w *hostAnswer, e hypervisor.Evidence,
 ) (Outcome, error) {
 	d, err := w.hv.Domain(ctx, c.vm)
 	if err != nil {

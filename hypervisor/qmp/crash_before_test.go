@@ -51,7 +51,7 @@ func dieBefore(t *testing.T, paused, moved bool, changes int) {
 	if err := r.boot(source); err != nil {
 		t.Fatal(err)
 	}
-	defer r.spies[source].close()
+	defer r.observers[source].close()
 	from, to := source, target
 	if moved {
 		s.send(t, "first", r.vm, from, to)
@@ -130,7 +130,7 @@ func (s *scene) await(t *testing.T, n name, id vmid, want hypervisor.DomainState
 // refuses, and a process that dies over that has not removed the disk.
 func TestDyingOverATargetKeepsADiskThatWasThere(t *testing.T) {
 	s := newScene(t)
-	vm := s.vm("crash/disk", prey)
+	vm := s.vm("crash/disk", crashGuest)
 	hw := *vm.Hardware
 	hw.Disks = []hypervisor.Disk{{Name: "data", Size: mib}}
 	vm.Hardware = &hw

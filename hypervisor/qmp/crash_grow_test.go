@@ -20,7 +20,7 @@ type shape struct {
 }
 
 // shape asks a QEMU, through a monitor of the test's own, what it has.
-func (p *spy) shape(ctx context.Context) (has shape, err error) {
+func (p *observer) shape(ctx context.Context) (has shape, err error) {
 	q := qemu.QEMU{Conn: p.client}
 	nodes, err := q.QueryNamedNodes(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func TestDyingWhileAVMGrows(t *testing.T) {
 		func(h shape) bool { return h.cpus >= 2 }, // on a busy machine the third may be there, too
 		func(h shape) bool { return h.cpus >= 3 },
 	} {
-		vm := backendtest.WithDisks(s.vm(vmid(fmt.Sprintf("crash/grower%d", i)), prey),
+		vm := backendtest.WithDisks(s.vm(vmid(fmt.Sprintf("crash/grower%d", i)), crashGuest),
 			hypervisor.Disk{Name: "data", Format: "qcow2", Size: before})
 		vm.Hardware.MaxMemory, vm.Hardware.MaxCPUs = hypervisor.GiB, 3
 		bigger := backendtest.WithDisks(vm, hypervisor.Disk{Name: "data", Format: "qcow2", Size: after})
@@ -62,7 +62,7 @@ func TestDyingWhileAVMGrows(t *testing.T) {
 		grown, err := vm.Grow(bigger)
 		must(t, err)
 		must(t, s.do(source, vm.ID, hypervisor.Start{VM: vm}))
-		p, err := infiltrate(t.Context(), s.spyOf(source), "n1", func(string) {})
+		p, err := observe(t.Context(), s.secondMonitor(source), "n1", func(string) {})
 		must(t, err)
 		agent := s.hosts[source].Agent()
 		asked := make(chan error, 1)

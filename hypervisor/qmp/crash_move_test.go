@@ -20,7 +20,7 @@ import (
 )
 
 // put has the guest's disk "data" written, as its guest would, and notes what is written.
-func (p *spy) put(ctx context.Context, contents []byte, at, size int) error {
+func (p *observer) put(ctx context.Context, contents []byte, at, size int) error {
 	for _, command := range []string{fmt.Sprintf("write -P 0x5a %d %d", at, size), "flush"} {
 		var said string
 		err := p.client.Execute(ctx, "human-monitor-command", map[string]any{
@@ -36,7 +36,7 @@ func (p *spy) put(ctx context.Context, contents []byte, at, size int) error {
 }
 
 // copying returns the status of the copy of a disk, and the nodes of disks, as QEMU has them.
-func (p *spy) copying(ctx context.Context) (status qemu.JobStatus, nodes []string, err error) {
+func (p *observer) copying(ctx context.Context) (status qemu.JobStatus, nodes []string, err error) {
 	q := qemu.QEMU{Conn: p.client}
 	jobs, err := q.QueryJobs(ctx)
 	for _, j := range jobs {
@@ -55,7 +55,7 @@ func (p *spy) copying(ctx context.Context) (status qemu.JobStatus, nodes []strin
 // switched waits until QEMU has done what it was asked of a switch, if it was asked. QEMU 7.2.22 dies of a write by
 // its monitor's qemu-io in that moment ("child->perm & BLK_PERM_WRITE"); of a guest's own writes it does not. It does
 // not say whether it was asked: a job that is still ready after two seconds was not.
-func (p *spy) switched(t *testing.T) {
+func (p *observer) switched(t *testing.T) {
 	t.Helper()
 	asked := time.Now().Add(testutil.Limit(2 * time.Second))
 	testutil.Eventually(t, "QEMU does not switch", func() error {
@@ -98,12 +98,12 @@ func TestDyingWhileADiskMoves(t *testing.T) {
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			vm := backendtest.WithDisks(s.vm(vmid(fmt.Sprintf("crash/mover%d", i)), prey),
+			vm := backendtest.WithDisks(s.vm(vmid(fmt.Sprintf("crash/mover%d", i)), crashGuest),
 				hypervisor.Disk{Name: "data", Format: "raw", Size: size})
 			dir := t.TempDir()
 			to := filepath.Join(dir, "moved")
 			must(t, s.do(source, vm.ID, hypervisor.Start{VM: vm}))
-			p, err := infiltrate(t.Context(), s.spyOf(source), "n1", func(string) {})
+			p, err := observe(t.Context(), s.secondMonitor(source), "n1", func(string) {})
 			must(t, err)
 			defer func() { p.close() }()
 			contents := make([]byte, size)
@@ -178,10 +178,10 @@ func TestDyingWhileADiskMoves(t *testing.T) {
 func TestACopyThatBreaksUnseen(t *testing.T) {
 	testutil.Sample(t, 5)
 	s := newScene(t)
-	vm := backendtest.WithDisks(s.vm("crash/unseen", prey), hypervisor.Disk{Name: "data", Format: "raw", Size: 32 * mib})
+	vm := backendtest.WithDisks(s.vm("crash/unseen", crashGuest), hypervisor.Disk{Name: "data", Format: "raw", Size: 32 * mib})
 	to, contents := filepath.Join(t.TempDir(), "moved"), make([]byte, 32*mib)
 	must(t, s.do(source, vm.ID, hypervisor.Start{VM: vm}))
-	p, err := infiltrate(t.Context(), s.spyOf(source), "n1", func(string) {})
+	p, err := observe(t.Context(), s.secondMonitor(source), "n1", func(string) {})
 	must(t, err)
 	defer func() { p.close() }()
 	must(t, s.do(source, vm.ID, hypervisor.MoveDisk{Disk: "data", To: to}))

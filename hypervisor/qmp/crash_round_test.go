@@ -92,12 +92,12 @@ type round struct {
 	rand   *rand.Rand
 	bold   bool // its operator does not wait for a link to be mended
 
-	vm    hypervisor.VM
-	job   hypervisor.JobID
-	pulse *guest.HeartbeatListener
-	spies map[name]*spy
-	files map[name]string // the directory of the VM on each host
-	pids  map[name]int
+	vm        hypervisor.VM
+	job       hypervisor.JobID
+	pulse     *guest.HeartbeatListener
+	observers map[name]*observer
+	files     map[name]string // the directory of the VM on each host
+	pids      map[name]int
 
 	ctx    context.Context
 	begun  chan struct{} // the migration is asked for
@@ -118,8 +118,8 @@ type round struct {
 func (s *scene) newRound(v victim, i int, when backendtest.Moment, r *rand.Rand) *round {
 	id := vmid(fmt.Sprintf("crash/%d-%d", v, i))
 	return &round{scene: s, victim: v, when: when, rand: r, bold: r.IntN(2) == 0,
-		vm: s.vm(id, prey), job: hypervisor.JobID(fmt.Sprintf("job-%d-%d", v, i)),
-		spies: map[name]*spy{}, files: map[name]string{}, pids: map[name]int{},
+		vm: s.vm(id, crashGuest), job: hypervisor.JobID(fmt.Sprintf("job-%d-%d", v, i)),
+		observers: map[name]*observer{}, files: map[name]string{}, pids: map[name]int{},
 		begun: make(chan struct{}), force: make(chan struct{}), struck: make(chan struct{}),
 		healed: make(chan struct{}), judged: make(chan struct{})}
 }
@@ -145,7 +145,7 @@ func (r *round) play() (result string, err error) {
 	defer judged()
 	defer cancel()
 	defer func() {
-		for _, p := range r.spies {
+		for _, p := range r.observers {
 			p.close()
 		}
 	}()
@@ -196,13 +196,13 @@ func (r *round) listenTo(n name) error {
 	ctx, cancel := context.WithTimeout(r.ctx, 5*time.Second)
 	defer cancel()
 	who := map[name]string{source: "source", target: "target"}[n]
-	p, err := infiltrate(ctx, r.spyOf(n), who, r.notice)
+	p, err := observe(ctx, r.secondMonitor(n), who, r.notice)
 	if err != nil {
 		return err
 	}
 	r.mu.Lock()
-	old := r.spies[n]
-	r.spies[n], r.pids[n] = p, pid
+	old := r.observers[n]
+	r.observers[n], r.pids[n] = p, pid
 	r.mu.Unlock()
 	old.close()
 	return r.pulse.Connect(ctx, fmt.Sprintf("%s#%d", n, pid),

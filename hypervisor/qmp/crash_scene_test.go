@@ -21,9 +21,9 @@ import (
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
 
-// prey is the guest of the crash test: a migration of it takes a few tenths of a
+// crashGuest is the guest of the crash test: a migration of it takes a few tenths of a
 // second with the cap below.
-var prey = guest.Params{Fill: 8 << 20, WorkingSet: 512 << 10, Rate: 2 << 20, Random: true}
+var crashGuest = guest.Params{Fill: 8 << 20, WorkingSet: 512 << 10, Rate: 2 << 20, Random: true}
 
 // preyCap bounds the migration's bandwidth.
 const preyCap = 32 * hypervisor.Bandwidth(mib)
@@ -63,7 +63,7 @@ func newScene(t *testing.T) *scene {
 	t.Cleanup(s.end)
 	for _, n := range []name{"n1", "n2"} {
 		s.hosts[n] = &backendtest.Host{Log: s.dirOf(n) + ".log", Post: post{Name: n, Dir: s.dirOf(n),
-			Accel: accel, Features: f, Link: filepath.Join(dir, "ad"), Spy: s.spyOf(n)}}
+			Accel: accel, Features: f, Link: filepath.Join(dir, "ad"), Spy: s.secondMonitor(n)}}
 		if err := s.hosts[n].Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -88,10 +88,10 @@ func (s *scene) tap(tell func([]byte)) {
 	s.overhears = tell
 }
 
-// dirOf is the directory of a host, and spyOf the socket of a second monitor of its QEMUs.
+// dirOf is the directory of a host, and secondMonitor the socket of a second monitor of its QEMUs.
 func (s *scene) dirOf(n name) string { return filepath.Join(s.dir, string(n)) }
 
-func (s *scene) spyOf(n name) string { return filepath.Join(s.dir, "spy."+string(n)) }
+func (s *scene) secondMonitor(n name) string { return filepath.Join(s.dir, "monitor."+string(n)) }
 
 // end lets the agents end.
 func (s *scene) end() {
@@ -175,15 +175,15 @@ func (s *scene) idle() error {
 	return nil
 }
 
-// A spy watches one QEMU through a monitor of its own.
-type spy struct {
+// An observer watches one QEMU through a monitor of its own.
+type observer struct {
 	client qemu.Client
 	done   sync.WaitGroup
 }
 
-// infiltrate watches the QEMU that listens at the socket now, and tells, prefixed
+// observe watches the QEMU that listens at the socket now, and tells, prefixed
 // with who it is, of each thing that happens.
-func infiltrate(ctx context.Context, socket, who string, tell func(string)) (*spy, error) {
+func observe(ctx context.Context, socket, who string, tell func(string)) (*observer, error) {
 	var client qemu.Client
 	for {
 		c, err := qemu.Dial(ctx, qemu.Config{Path: socket, Timeout: 10 * time.Second})
@@ -197,7 +197,7 @@ func infiltrate(ctx context.Context, socket, who string, tell func(string)) (*sp
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
-	p := &spy{client: client}
+	p := &observer{client: client}
 	events := client.Subscribe()
 	p.done.Go(func() {
 		for {
@@ -216,7 +216,7 @@ func infiltrate(ctx context.Context, socket, who string, tell func(string)) (*sp
 	return p, nil
 }
 
-func (p *spy) close() {
+func (p *observer) close() {
 	if p == nil {
 		return
 	}
@@ -225,7 +225,7 @@ func (p *spy) close() {
 }
 
 // inspect stops a guest, reads all of its memory, and lets it go on.
-func (s *scene) inspect(ctx context.Context, n name, p *spy) error {
+func (s *scene) inspect(ctx context.Context, n name, p *observer) error {
 	const size = int64(guest.Base) + 8<<20
 	path := filepath.Join(s.dir, "dump."+string(n))
 	defer os.Remove(path)
@@ -238,5 +238,5 @@ func (s *scene) inspect(ctx context.Context, n name, p *spy) error {
 	if err != nil {
 		return err
 	}
-	return prey.VerifyDump(path, size)
+	return crashGuest.VerifyDump(path, size)
 }

@@ -286,7 +286,7 @@ func (r *round) sound(where name) error {
 		return fmt.Errorf("it does not beat there: %w; the last was %s", err,
 			r.pulse.Log().From)
 	}
-	if err := r.inspect(r.ctx, where, r.spies[where]); err != nil {
+	if err := r.inspect(r.ctx, where, r.observers[where]); err != nil {
 		return err
 	}
 	h := r.pulse.Log()

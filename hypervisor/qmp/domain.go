@@ -238,7 +238,7 @@ func (d *domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
 	}
 	answer := hypervisor.Domain{VM: rec.VM, State: stateOf(rec, job, m.Look), Job: rec.Job,
 		Unresolved: rec.Unresolved || lost(job, m.VM), DirtyRate: rec.DirtyRate,
-		Measured: rec.Measured, Moving: rec.Move.Told(hypervisor.Bytes(m.Look.Copy.Current), hypervisor.Bytes(m.Look.Copy.Total))}
+		Measured: rec.Measured, Moving: rec.Move.Progress(hypervisor.Bytes(m.Look.Copy.Current), hypervisor.Bytes(m.Look.Copy.Total))}
 	return answer, err
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -55,7 +55,7 @@ func ofMaintenance(m *store.Maintenance) Line {
 		}
 	}
 	what := fmt.Sprintf("maintenance %s: batch %d of %d, %s settled", m.Name, min(m.Batch+1, len(m.Batches)),
-		len(m.Batches), words.Count(done, "host"))
+		len(m.Batches), humanize.Count(done, "host"))
 	if m.Stopped != "" {
 		what += ", stopped: " + m.Stopped
 	}
@@ -128,7 +128,7 @@ func ofVM(v *store.VM) Line {
 		l.What += ", to be renamed to " + string(v.Rename.To)
 	}
 	if n := len(v.Snapshots); n > 0 {
-		l.What += ", " + words.Count(n, "snapshot")
+		l.What += ", " + humanize.Count(n, "snapshot")
 	}
 	if who := v.Asked.Words(); who != "" {
 		l.What += ", " + who

@@ -97,7 +97,7 @@ func TestAnotherConfigurationDiffersUntilItMattersNoMore(t *testing.T) {
 			}
 		}
 		var b strings.Builder
-		if err := r.Tell(&b, false); err != nil {
+		if err := r.WriteText(&b, false); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range tt.want {
@@ -121,7 +121,7 @@ func TestTheFirstOfManyDifferencesAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := r.Tell(&b, false); err != nil {
+	if err := r.WriteText(&b, false); err != nil {
 		t.Fatal(err)
 	}
 	more := fmt.Sprintf("\n… and %d looks more\n", r.Differing-1-audit.MostFurther)

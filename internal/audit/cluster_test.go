@@ -113,7 +113,7 @@ func (c *cluster) begin() {
 	term := c.term
 	c.line.Died, c.line.Dies = false, false
 	c.brains[""] = &audit.Recorder{Store: c.line, Recorder: store.DiscardEvents{}, Config: s.Text,
-		Trail: &audit.History{File: c.file, By: c.name, Now: func() time.Time { return c.now },
+		History: &audit.History{File: c.file, By: c.name, Now: func() time.Time { return c.now },
 			Term: func() uint64 { return term }},
 		Begin: func(s2 store.Store, n store.EventRecorder) store.Participant {
 			return controller.New(s.Controller, s2, n)
@@ -252,7 +252,7 @@ func wantSame(t tester, r *audit.Result) {
 	t.Helper()
 	if !r.Same() || r.Wakes+r.Words > 0 {
 		var b strings.Builder
-		_ = r.Tell(&b, true)
+		_ = r.WriteText(&b, true)
 		t.Errorf("%d looks want another time, %d say something else\n%s", r.Wakes, r.Words, &b)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -173,5 +173,5 @@ func (s *replayStore) saw(about *concern) []string {
 			lines = append(lines, s.known.Host(name))
 		}
 	}
-	return append(lines, words.Count(s.known.UnderWay(), "migration")+" under way in the cluster")
+	return append(lines, humanize.Count(s.known.UnderWay(), "migration")+" under way in the cluster")
 }

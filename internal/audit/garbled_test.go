@@ -96,7 +96,7 @@ func try(t tester, log string) bool {
 	}
 	if r != nil {
 		var b bytes.Buffer
-		if err := r.Tell(&b, true); err != nil {
+		if err := r.WriteText(&b, true); err != nil {
 			t.Fatalf("%v", err)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -74,6 +74,6 @@ func (k Records) Host(name hypervisor.HostName) string {
 	}
 	return fmt.Sprintf("host %s%s: %s and %s; %s, %s given away; %s from here, %d to here", name,
 		strings.TrimPrefix(About(h).What, "host"), h.Host.Memory,
-		words.Count(h.Host.CPUs, "CPU"), words.Count(vms, "VM"), memory,
-		words.Count(from, "migration"), to)
+		humanize.Count(h.Host.CPUs, "CPU"), humanize.Count(vms, "VM"), memory,
+		humanize.Count(from, "migration"), to)
 }

@@ -50,8 +50,8 @@ type Outcome struct {
 // When the file was opened anew, or can be written again after a line could not, a new
 // participant begins, as after a crash: so every file holds all that a replay of it needs.
 type Recorder struct {
-	Trail *History
-	Store store.Store
+	History *History
+	Store   store.Store
 	// Recorder is told of what is decided, besides the file.
 	Recorder store.EventRecorder
 	// Config is the text of the configuration. It must hold no secrets.
@@ -74,8 +74,8 @@ type Recorder struct {
 
 // Reconcile lets the participant look.
 func (r *Recorder) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
-	r.Trail.File.betweenLooks()
-	if times := r.Trail.File.times(); r.inner == nil || r.broken || r.file != times {
+	r.History.File.betweenLooks()
+	if times := r.History.File.times(); r.inner == nil || r.broken || r.file != times {
 		r.begin(times)
 	}
 	r.look++
@@ -116,7 +116,7 @@ func (r *Recorder) add(lines ...Line) {
 			lines[i].Look, lines[i].Journal = 0, nil
 		}
 	}
-	r.broken = r.Trail.add(lines...) != nil || r.broken
+	r.broken = r.History.add(lines...) != nil || r.broken
 }
 
 // Note implements store.EventRecorder.

@@ -126,7 +126,7 @@ func TestAnotherConfigurationDecidesDifferently(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			got := replay(t, log, r.config+"\n")
 			var b strings.Builder
-			if err := got.Tell(&b, true); err != nil {
+			if err := got.WriteText(&b, true); err != nil {
 				t.Fatal(err)
 			}
 			for _, want := range []string{"recorded  " + r.recorded, "now       " + r.now, r.saw,

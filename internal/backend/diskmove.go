@@ -127,8 +127,8 @@ func (m *DiskMove) unsure() error {
 		"what was written last: start it from the former", m.Disk, m.From, m.To)
 }
 
-// Told is what is told of a move of which so much is copied; nil is none.
-func (m *DiskMove) Told(copied, total hypervisor.Bytes) *hypervisor.DiskMove {
+// Progress returns what a host says of a move of which so much is copied; nil is no move.
+func (m *DiskMove) Progress(copied, total hypervisor.Bytes) *hypervisor.DiskMove {
 	if m == nil {
 		return nil
 	}

@@ -62,7 +62,7 @@ var features = sync.OnceValues(func() (qemu.Features, error) {
 
 // A cluster is everything that runs.
 type cluster struct {
-	*witness
+	*checker
 	etcd    *etcdtest.Cluster
 	store   *etcdstore.Store
 	url     string // the store, for what starts from now on
@@ -86,7 +86,7 @@ func newCluster(t *testing.T, members int, grace time.Duration) *cluster {
 	return c
 }
 
-// newEmpty starts etcd, and a witness of the VMs that are to come.
+// newEmpty starts etcd, and a checker of the VMs that are to come.
 func newEmpty(t *testing.T, members int, grace time.Duration, bandwidth string) *cluster {
 	t.Helper()
 	inside(t)
@@ -115,7 +115,7 @@ func newEmpty(t *testing.T, members int, grace time.Duration, bandwidth string) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.store.Close() }) // the cluster may be gone
-	c.witness = newWitness(t, dir, f)
+	c.checker = newChecker(t, dir, f)
 	t.Cleanup(c.keep)
 	return c
 }

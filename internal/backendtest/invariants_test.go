@@ -56,7 +56,7 @@ type qemuPath struct {
 func (q *qemuPath) String() string { return fmt.Sprintf("%s#%d", q.host, q.pid) }
 
 // wrapper stands in for QEMU: a guest's heartbeats are heard from the first on, because
-// QEMU waits until a client listens, and a second monitor is for the witness. Twelve guests
+// QEMU waits until a client listens, and a second monitor is for the checker. Twelve guests
 // whose clocks tick a thousand times a second are most of what the machine has to do: they
 // give way to who leads them.
 const wrapper = `#!/bin/sh
@@ -73,39 +73,39 @@ test -w /proc/$$/autogroup && echo 10 >/proc/$$/autogroup
 exec nice -n 10 %[1]s "$@" -qmp "unix:%[2]s/$$,server=on,wait=off"
 `
 
-// A witness listens to all guests, and knows all QEMUs.
-type witness struct {
-	t    *testing.T
-	dir  string // the hosts' directories are in it: DIR/HOST/vms/…
-	bin  string // the wrapper is in it
-	spy  string // the second monitors are in it
-	rom  string // the guests' firmware
-	prey guest.Params
-	ctx  context.Context
-	stop context.CancelFunc
-	done sync.WaitGroup
+// A checker listens to all guests, and knows all QEMUs.
+type checker struct {
+	t        *testing.T
+	dir      string // the hosts' directories are in it: DIR/HOST/vms/…
+	bin      string // the wrapper is in it
+	monitors string // the second monitors are in it
+	rom      string // the guests' firmware
+	load     guest.Params
+	ctx      context.Context
+	stop     context.CancelFunc
+	done     sync.WaitGroup
 	// stops has the QEMU whose guest stopped last, when the test waits for that.
 	stops chan *qemuPath
 
-	mu     sync.Mutex
-	pulses map[vmid]*guest.HeartbeatListener
-	qemus  map[int]*qemuPath // by number: none is used twice in a namespace so young
-	order  []*qemuPath
-	deaf   []error // what could not be listened to
+	mu      sync.Mutex
+	pulses  map[vmid]*guest.HeartbeatListener
+	qemus   map[int]*qemuPath // by number: none is used twice in a namespace so young
+	order   []*qemuPath
+	unheard []error // what could not be listened to
 }
 
-// newWitness makes the wrapper and begins to look for QEMUs.
-func newWitness(t *testing.T, dir string, f qemu.Features) *witness {
+// newChecker makes the wrapper and begins to look for QEMUs.
+func newChecker(t *testing.T, dir string, f qemu.Features) *checker {
 	t.Helper()
-	w := &witness{t: t, dir: dir, bin: filepath.Join(dir, "bin"), spy: filepath.Join(dir, "spy"),
+	w := &checker{t: t, dir: dir, bin: filepath.Join(dir, "bin"), monitors: filepath.Join(dir, "mon"),
 		rom: filepath.Join(dir, "guest.rom"), pulses: map[vmid]*guest.HeartbeatListener{},
-		qemus: map[int]*qemuPath{}, stops: make(chan *qemuPath), prey: workload(f.Accelerator)}
-	rom, err := w.prey.Firmware()
+		qemus: map[int]*qemuPath{}, stops: make(chan *qemuPath), load: workload(f.Accelerator)}
+	rom, err := w.load.Firmware()
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := fmt.Sprintf(wrapper, f.Path, w.spy)
-	for _, err := range []error{os.Mkdir(w.bin, 0o700), os.Mkdir(w.spy, 0o700),
+	script := fmt.Sprintf(wrapper, f.Path, w.monitors)
+	for _, err := range []error{os.Mkdir(w.bin, 0o700), os.Mkdir(w.monitors, 0o700),
 		os.WriteFile(w.rom, rom, 0o600),
 		os.WriteFile(filepath.Join(w.bin, "qemu-system-x86_64"), []byte(script), 0o700)} {
 		if err != nil {
@@ -118,14 +118,14 @@ func newWitness(t *testing.T, dir string, f qemu.Features) *witness {
 	return w
 }
 
-// vm describes a VM that the witness can hear.
-func (w *witness) vm(id vmid) hypervisor.VM {
+// vm describes a VM that the checker can hear.
+func (w *checker) vm(id vmid) hypervisor.VM {
 	return hypervisor.VM{ID: id, Memory: preyMemory, CPUs: 1, Hardware: &hypervisor.Hardware{
 		Machine: "pc", Firmware: w.rom, DebugPort: 0xe9}}
 }
 
 // close kills all QEMUs and ends the listening.
-func (w *witness) close() {
+func (w *checker) close() {
 	w.stop()
 	w.done.Wait()
 	for _, q := range w.living() {
@@ -139,7 +139,7 @@ func (w *witness) close() {
 }
 
 // watch looks for new QEMUs and for the ends of old ones.
-func (w *witness) watch() {
+func (w *checker) watch() {
 	for w.ctx.Err() == nil {
 		if err := w.look(); err != nil {
 			w.fail(err)
@@ -152,13 +152,13 @@ func (w *witness) watch() {
 	}
 }
 
-func (w *witness) fail(err error) {
+func (w *checker) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.deaf = append(w.deaf, err)
+	w.unheard = append(w.unheard, err)
 }
 
-func (w *witness) look() error {
+func (w *checker) look() error {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func arguments(pid int) []string {
 }
 
 // recognize answers nil for what is no QEMU of a host.
-func (w *witness) recognize(pid int, argv []string) *qemuPath {
+func (w *checker) recognize(pid int, argv []string) *qemuPath {
 	at := slices.Index(argv, "-pidfile")
 	if filepath.Base(argv[0]) != "qemu-system-x86_64" || at < 0 {
 		return nil
@@ -222,7 +222,7 @@ func (w *witness) recognize(pid int, argv []string) *qemuPath {
 }
 
 // welcome begins to listen to a QEMU, which waits for that.
-func (w *witness) welcome(q *qemuPath) error {
+func (w *checker) welcome(q *qemuPath) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pulses[q.vm] == nil {
@@ -241,7 +241,7 @@ func (w *witness) welcome(q *qemuPath) error {
 			socket, _, _ = strings.Cut(rest, ",")
 		}
 	}
-	w.done.Go(func() { w.spyOn(q) })
+	w.done.Go(func() { w.watchQEMU(q) })
 	w.done.Go(func() {
 		ctx, cancel := context.WithCancel(w.ctx)
 		defer cancel()
@@ -259,14 +259,14 @@ func (w *witness) welcome(q *qemuPath) error {
 }
 
 // living lists the QEMUs that run, in the order of their start.
-func (w *witness) living() []*qemuPath {
+func (w *checker) living() []*qemuPath {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(w.order), func(q *qemuPath) bool { return q.ended })
 }
 
 // of lists the QEMUs of each VM that run.
-func (w *witness) of() map[vmid][]*qemuPath {
+func (w *checker) of() map[vmid][]*qemuPath {
 	all := map[vmid][]*qemuPath{}
 	for _, q := range w.living() {
 		all[q.vm] = append(all[q.vm], q)
@@ -275,7 +275,7 @@ func (w *witness) of() map[vmid][]*qemuPath {
 }
 
 // kill ends a QEMU as kill -9 does.
-func (w *witness) kill(q *qemuPath) bool {
+func (w *checker) kill(q *qemuPath) bool {
 	if argv := arguments(q.pid); len(argv) == 0 || !strings.Contains(argv[0], "qemu") {
 		return false
 	}
@@ -283,14 +283,14 @@ func (w *witness) kill(q *qemuPath) bool {
 }
 
 // pulse answers the pulse of a VM, nil before its first QEMU.
-func (w *witness) pulse(vm vmid) *guest.HeartbeatListener {
+func (w *checker) pulse(vm vmid) *guest.HeartbeatListener {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.pulses[vm]
 }
 
 // rhythm answers what was heard of a VM.
-func (w *witness) rhythm(vm vmid) guest.HeartbeatLog {
+func (w *checker) rhythm(vm vmid) guest.HeartbeatLog {
 	if p := w.pulse(vm); p != nil {
 		return p.Log()
 	}
@@ -298,14 +298,14 @@ func (w *witness) rhythm(vm vmid) guest.HeartbeatLog {
 }
 
 // heard lists the VMs that were ever heard of, in order.
-func (w *witness) heard() []vmid {
+func (w *checker) heard() []vmid {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Sorted(maps.Keys(w.pulses))
 }
 
 // await waits until every VM beats on, and answers those that do not.
-func (w *witness) await(vms []vmid, within time.Duration) error {
+func (w *checker) await(vms []vmid, within time.Duration) error {
 	before := map[vmid]int64{}
 	for _, vm := range vms {
 		before[vm] = w.rhythm(vm).Beats

@@ -16,10 +16,10 @@ import (
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
-// spy watches a QEMU through a monitor of its own, until it ends: a test that wants to strike
+// watchQEMU watches a QEMU through a monitor of its own, until it ends: a test that wants to strike
 // at a switch-over is told when the guest stops.
-func (w *witness) spyOn(q *qemuPath) {
-	client := w.infiltrate(q)
+func (w *checker) watchQEMU(q *qemuPath) {
+	client := w.dialMonitor(q)
 	if client == nil {
 		return
 	}
@@ -42,9 +42,9 @@ func (w *witness) spyOn(q *qemuPath) {
 	}
 }
 
-// infiltrate dials the second monitor of a QEMU; nil says that it has ended.
-func (w *witness) infiltrate(q *qemuPath) qemu.Client {
-	path := filepath.Join(w.spy, strconv.Itoa(q.pid))
+// dialMonitor dials the second monitor of a QEMU; nil says that it has ended.
+func (w *checker) dialMonitor(q *qemuPath) qemu.Client {
+	path := filepath.Join(w.monitors, strconv.Itoa(q.pid))
 	for w.ctx.Err() == nil && len(arguments(q.pid)) > 0 {
 		ctx, cancel := context.WithTimeout(w.ctx, testutil.Limit(testutil.DefaultLimit))
 		client, err := qemu.Dial(ctx, qemu.Config{Path: path, Timeout: 30 * time.Second})
@@ -59,7 +59,7 @@ func (w *witness) infiltrate(q *qemuPath) qemu.Client {
 
 // inspect stops the guest of a QEMU, reads all of its memory, and lets it go on. Its
 // agent must not look meanwhile.
-func (w *witness) inspect(ctx context.Context, q *qemuPath) (err error) {
+func (w *checker) inspect(ctx context.Context, q *qemuPath) (err error) {
 	const size = int64(preyMemory)
 	w.mu.Lock()
 	client := q.client
@@ -82,5 +82,5 @@ func (w *witness) inspect(ctx context.Context, q *qemuPath) (err error) {
 		return err
 	}
 	defer f.Close()
-	return w.prey.Verify(f, size)
+	return w.load.Verify(f, size)
 }

@@ -101,7 +101,7 @@ func (l *ledger) restless(vms []vmid, drained hostName) []string {
 
 // homeless lists what is not as the records say: a VM without its one QEMU where it is at
 // home, a QEMU beyond that.
-func (w *witness) homeless(l *ledger, vms []vmid) []string {
+func (w *checker) homeless(l *ledger, vms []vmid) []string {
 	var why []string
 	running := w.of()
 	for _, id := range vms {
@@ -124,7 +124,7 @@ func (w *witness) homeless(l *ledger, vms []vmid) []string {
 // settle waits until the cluster is at rest, and stays so for a while. It gives up when
 // nothing has changed for so long, on a busy machine everything takes its time, and when it
 // only goes round in circles.
-func (w *witness) settle(ctx context.Context, store store.Store, vms []vmid, drained hostName,
+func (w *checker) settle(ctx context.Context, store store.Store, vms []vmid, drained hostName,
 	patience time.Duration) (*ledger, error) {
 	const still = 2 * time.Second
 	last, changed, began := "", time.Now(), time.Now()
@@ -152,7 +152,7 @@ func (w *witness) settle(ctx context.Context, store store.Store, vms []vmid, dra
 
 // sound checks what the guests have witnessed: no guest ran twice or lost a heartbeat, and
 // only a guest that lost its QEMU has booted again, as often as its record says at most.
-func (w *witness) sound(l *ledger, vms []vmid, dead map[vmid]int) error {
+func (w *checker) sound(l *ledger, vms []vmid, dead map[vmid]int) error {
 	var bad []error
 	for _, id := range vms {
 		r := w.rhythm(id)
@@ -180,11 +180,11 @@ func (w *witness) sound(l *ledger, vms []vmid, dead map[vmid]int) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return errors.Join(append(bad, w.deaf...)...)
+	return errors.Join(append(bad, w.unheard...)...)
 }
 
 // whole checks the memory of every VM. The agents must have ended.
-func (w *witness) whole(vms []vmid) error {
+func (w *checker) whole(vms []vmid) error {
 	var bad []error
 	running := w.of()
 	for _, id := range vms {
@@ -202,7 +202,7 @@ func (w *witness) whole(vms []vmid) error {
 
 // left lists the files that hosts keep of VMs which are not at home there, and disks,
 // which these VMs do not have.
-func (w *witness) left(l *ledger, hosts []hostName) error {
+func (w *checker) left(l *ledger, hosts []hostName) error {
 	var bad []error
 	for _, h := range hosts {
 		var home []string
@@ -232,7 +232,7 @@ func (w *witness) left(l *ledger, hosts []hostName) error {
 
 // strangers lists what runs in the namespaces besides the tests, etcd and the QEMUs, and
 // kills it, so that it is told of once.
-func (w *witness) strangers() error {
+func (w *checker) strangers() error {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return err

@@ -25,8 +25,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/internal/predict"
-	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/inventory"
 )
 
@@ -127,7 +127,7 @@ func run(out io.Writer, paths []string, f *flags) error {
 	if f.output != "" && r.Refused == "" {
 		err := Write(f.output, func(w io.Writer) error {
 			fmt.Fprintf(w, "# fitted to %s by godwit calibrate\n",
-				words.Count(r.Fitted, "measurement"))
+				humanize.Count(r.Fitted, "measurement"))
 			if err := inventory.WriteModel(w, r.Model); err != nil {
 				return err
 			}
@@ -150,7 +150,7 @@ func run(out io.Writer, paths []string, f *flags) error {
 
 // table prints the answer as text.
 func table(out io.Writer, r *predict.Result, n int) error {
-	fmt.Fprintf(out, "fitted to %d of %s\n\n", r.Fitted, words.Count(n, "measurement"))
+	fmt.Fprintf(out, "fitted to %d of %s\n\n", r.Fitted, humanize.Count(n, "measurement"))
 	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "         \tN\tTOTAL MEDIAN\tP90\tDOWNTIME MEDIAN\tP90\t\n")
 	row := func(name string, a predict.Accuracy) {

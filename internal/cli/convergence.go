@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/internal/bench"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 const convergenceHelp = `Compare convergence policies on the same transfers: KubeVirt's legacy
@@ -125,16 +125,16 @@ func (a *convergence) draw() ([]bench.Trace, error) {
 // table prints the answer as text.
 func (a *convergence) table(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(out, "%s of each of: %s (seed %d)\n", words.Count(a.Count, "guest"),
+	fmt.Fprintf(out, "%s of each of: %s (seed %d)\n", humanize.Count(a.Count, "guest"),
 		strings.Join(a.Distributions, ", "), a.Seed)
 	for _, terms := range a.Terms {
 		fmt.Fprintf(t, "\n%s\tENDED\tTOOK\tP50\tP99\tDOWNTIME\tP99\tMAX\tBROWNOUT\t"+
 			"SENT\tAGAINST\t\n", strings.ToUpper(terms.Name))
 		for _, r := range terms.Rows {
 			fmt.Fprintf(t, "%s\t%d/%d\t%s\t%s\t%s\t", r.Policy, r.Succeeded, r.Runs,
-				words.Span(r.MeanSeconds), words.Span(r.P50Seconds), words.Span(r.P99Seconds))
+				humanize.Span(r.MeanSeconds), humanize.Span(r.P50Seconds), humanize.Span(r.P99Seconds))
 			fmt.Fprintf(t, "%.0f ms\t%.0f ms\t%.0f ms\t%s\t%v\t%.2f\t\n", r.P50Downtime,
-				r.P99Downtime, r.MaxDowntime, words.Span(r.BrownoutSeconds), r.MeanSent,
+				r.P99Downtime, r.MaxDowntime, humanize.Span(r.BrownoutSeconds), r.MeanSent,
 				r.Against)
 		}
 	}

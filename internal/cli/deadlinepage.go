@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/internal/whatif"
-	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/sim"
 )
 
@@ -17,7 +17,7 @@ func deadline(out io.Writer, p drainPage) {
 		empty = "empty"
 	}
 	fmt.Fprintf(out, "\n%s within %s with a probability of %g%%: ",
-		strings.ToUpper(empty[:1])+empty[1:], words.Span(d.WithinSeconds), 100*d.Confidence)
+		strings.ToUpper(empty[:1])+empty[1:], humanize.Span(d.WithinSeconds), 100*d.Confidence)
 	switch {
 	case d.With == nil && none:
 		fmt.Fprintln(out, "no, no VM can leave")
@@ -27,7 +27,7 @@ func deadline(out io.Writer, p drainPage) {
 		w := d.With
 		fmt.Fprintf(out, "yes, with %s\n", settings(&w.Settings))
 		fmt.Fprintf(out, "in time in %d of %s that were not used to choose them: with 95%% confidence a "+
-			"probability of %.1f%% or more\n", w.InTime, words.Count(w.Runs, "world"),
+			"probability of %.1f%% or more\n", w.InTime, humanize.Count(w.Runs, "world"),
 			100*w.AtLeast)
 		order(out, d)
 	}
@@ -50,10 +50,10 @@ func deadline(out io.Writer, p drainPage) {
 func rescue(out io.Writer, p drainPage, r *whatif.DeadlineRemedy, empty string) {
 	what := r.Option
 	if len(r.VMs) > 0 {
-		what += " " + words.List(short(r.VMs))
+		what += " " + humanize.List(short(r.VMs))
 	}
 	if r.BeforeSeconds > 0 {
-		what += ", which takes " + words.Span(r.BeforeSeconds)
+		what += ", which takes " + humanize.Span(r.BeforeSeconds)
 	}
 	fmt.Fprintf(out, "remedy: %s: %s, in time in %d of %d", what, after(empty, r.Trial.EmptySeconds), r.Trial.InTime, r.Trial.Runs)
 	if r.Trial.Settings != p.Settings {

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"text/tabwriter"
 
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/internal/predict"
 	"github.com/godwit-vm/godwit/internal/whatif"
-	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/plan"
 	"github.com/godwit-vm/godwit/sim"
 )
@@ -34,7 +34,7 @@ func (d drainPage) print(out io.Writer) error {
 		return err
 	}
 	if len(d.ShutDown) > 0 {
-		fmt.Fprintf(out, "\nShut down, because they cannot be migrated: %s\n", words.List(short(d.ShutDown)))
+		fmt.Fprintf(out, "\nShut down, because they cannot be migrated: %s\n", humanize.List(short(d.ShutDown)))
 	}
 	d.writes(out)
 	d.remedies(out)
@@ -69,35 +69,35 @@ func (d drainPage) writes(out io.Writer) {
 }
 
 func (d drainPage) head() string {
-	hosts := words.List(d.Hosts)
+	hosts := humanize.List(d.Hosts)
 	if d.LeastMoves+len(d.Left)+len(d.ShutDown) == 0 {
 		return hosts + ": no VMs; it is empty now"
 	}
-	text := fmt.Sprintf("%s: %s in %s", hosts, words.Count(d.Moves, "move"),
-		words.Count(len(d.Waves), "wave"))
+	text := fmt.Sprintf("%s: %s in %s", hosts, humanize.Count(d.Moves, "move"),
+		humanize.Count(len(d.Waves), "wave"))
 	if n := len(d.Restarted); n > 0 {
 		text += fmt.Sprintf(", %d by restart", n)
 	}
 	if n := len(d.ShutDown); n > 0 {
-		text += fmt.Sprintf("; %s shut down", words.Count(n, "VM"))
+		text += fmt.Sprintf("; %s shut down", humanize.Count(n, "VM"))
 	}
 	switch {
 	case len(d.Left) > 0:
 		if n := len(d.Kept); n > 0 {
-			text += fmt.Sprintf("; %s kept", words.Count(n, "VM"))
+			text += fmt.Sprintf("; %s kept", humanize.Count(n, "VM"))
 		}
 		if n := len(d.CannotLeave); n > 0 {
-			text += fmt.Sprintf("; %s cannot leave", words.Count(n, "VM"))
+			text += fmt.Sprintf("; %s cannot leave", humanize.Count(n, "VM"))
 		}
 		if n := len(d.LeftBehind); n > 0 {
-			text += fmt.Sprintf("; %s left behind", words.Count(n, "VM"))
+			text += fmt.Sprintf("; %s left behind", humanize.Count(n, "VM"))
 		}
 	case d.Moves == d.LeastMoves:
 		text += ", one for each VM"
 	case d.FewestMoves:
-		text += fmt.Sprintf(" for %s; no plan has fewer", words.Count(d.LeastMoves, "VM"))
+		text += fmt.Sprintf(" for %s; no plan has fewer", humanize.Count(d.LeastMoves, "VM"))
 	default:
-		text += fmt.Sprintf(" for %s", words.Count(d.LeastMoves, "VM"))
+		text += fmt.Sprintf(" for %s", humanize.Count(d.LeastMoves, "VM"))
 	}
 	return text
 }
@@ -137,22 +137,22 @@ func row(t io.Writer, wave int, m *whatif.Step, disks bool) {
 		fmt.Fprintf(t, "\t%v", m.DiskBytes)
 	}
 	if m.Moves && m.Predicted != nil {
-		fmt.Fprintf(t, "\t%s\t%s\t%s\t%s\t%s", words.Span(m.BeginsSeconds), words.Span(m.Seconds),
-			spans(m.Predicted.Seconds), words.Milliseconds(m.DowntimeMilliseconds),
+		fmt.Fprintf(t, "\t%s\t%s\t%s\t%s\t%s", humanize.Span(m.BeginsSeconds), humanize.Span(m.Seconds),
+			spans(m.Predicted.Seconds), humanize.Milliseconds(m.DowntimeMilliseconds),
 			downtimes(m.Predicted.Downtime))
 	} else {
 		fmt.Fprint(t, "\t\t\t\t\t")
 	}
 	note := m.Note
 	if m.Moves && m.Attempts > 1 && note == "" {
-		note = "takes " + words.Count(m.Attempts, "attempt")
+		note = "takes " + humanize.Count(m.Attempts, "attempt")
 	}
 	if m.Restart && note == "" {
 		note = "shut down, then started there"
 	}
 	if m.BrownoutSeconds > 0 && note == "" {
 		note = fmt.Sprintf("auto-converge slows it for %s, by up to %d %%",
-			words.Span(m.BrownoutSeconds), m.BrownoutPercent)
+			humanize.Span(m.BrownoutSeconds), m.BrownoutPercent)
 	}
 	if f := m.Drawn; f != nil {
 		fmt.Fprintf(t, "\t%s\t%s", when(f.Seconds.P95), downtime(f.Downtime.P95))
@@ -179,21 +179,21 @@ func (d drainPage) left(out io.Writer) {
 	}
 	fmt.Fprintln(out)
 	if len(d.Kept) > 0 {
-		fmt.Fprintf(out, "Kept (drains do not move them): %s\n", words.List(short(d.Kept)))
+		fmt.Fprintf(out, "Kept (drains do not move them): %s\n", humanize.List(short(d.Kept)))
 	}
 	if len(d.CannotLeave) > 0 {
-		fmt.Fprintf(out, "Cannot leave: %s\n", words.List(short(d.CannotLeave)))
+		fmt.Fprintf(out, "Cannot leave: %s\n", humanize.List(short(d.CannotLeave)))
 	}
 	d.behind(out)
 	if len(d.Proofs) == 0 {
 		fmt.Fprintln(out, "Not proven that some have to stay: the search ended early.")
 	}
 	if s := d.Spare; s != nil {
-		fmt.Fprintf(out, "With %s more, like %s, ", words.Count(s.Hosts, "host"), s.Like)
+		fmt.Fprintf(out, "With %s more, like %s, ", humanize.Count(s.Hosts, "host"), s.Like)
 		if s.Left == 0 {
 			fmt.Fprintln(out, "all VMs would leave.")
 		} else {
-			fmt.Fprintf(out, "%s would stay.\n", words.Count(s.Left, "VM"))
+			fmt.Fprintf(out, "%s would stay.\n", humanize.Count(s.Left, "VM"))
 		}
 	}
 	for i := range d.Proofs {
@@ -208,7 +208,7 @@ func (d drainPage) behind(out io.Writer) {
 	if n == 0 {
 		return
 	}
-	fmt.Fprintf(out, "Left behind: %s\n", words.List(short(d.LeftBehind)))
+	fmt.Fprintf(out, "Left behind: %s\n", humanize.List(short(d.LeftBehind)))
 	switch least := d.MustStay - len(d.CannotLeave) - len(d.Kept); {
 	case d.FewestLeft && n == 1:
 		fmt.Fprintln(out, "No plan leaves fewer. Another VM that frees as much room could stay instead.")
@@ -225,7 +225,7 @@ func (d drainPage) behind(out io.Writer) {
 func refusals(out io.Writer, all []plan.Refusal) {
 	for i, r := range all {
 		if i >= mostRefusals {
-			fmt.Fprintf(out, "  … and %s; --json lists them all\n", words.Count(len(all)-i, "host"))
+			fmt.Fprintf(out, "  … and %s; --json lists them all\n", humanize.Count(len(all)-i, "host"))
 			return
 		}
 		fmt.Fprintf(out, "  %s", r.Host)
@@ -256,7 +256,7 @@ func (d drainPage) times(out io.Writer) {
 	if d.Samples == nil {
 		return
 	}
-	fmt.Fprintf(out, "%s, seed %d, each with\n", words.Count(d.Samples.Runs, "world"), d.Seed)
+	fmt.Fprintf(out, "%s, seed %d, each with\n", humanize.Count(d.Samples.Runs, "world"), d.Seed)
 	listed(out, d.varied)
 	fmt.Fprintf(out, "%s in %d of %d", empty, d.Samples.Empty, d.Samples.Runs)
 	if t := d.Samples.Seconds; d.Samples.Empty > 0 {
@@ -295,10 +295,10 @@ func (d drainPage) ranges(out io.Writer) {
 	}
 }
 
-func spans(r predict.Range) string { return words.Span(r.P10) + "–" + words.Span(r.P90) }
+func spans(r predict.Range) string { return humanize.Span(r.P10) + "–" + humanize.Span(r.P90) }
 
 func downtimes(r predict.Range) string {
-	return words.Milliseconds(r.P10) + "–" + words.Milliseconds(r.P90)
+	return humanize.Milliseconds(r.P10) + "–" + humanize.Milliseconds(r.P90)
 }
 
 // remedies prints what lets VMs move that do not converge.
@@ -307,9 +307,9 @@ func (d drainPage) remedies(out io.Writer) {
 		for i := range wave {
 			for _, r := range wave[i].Remedies {
 				fmt.Fprintf(out, "\n%s: with %s it takes %s, downtime %s", sim.Short(wave[i].VM), r.Option,
-					words.Span(r.Seconds), words.Milliseconds(r.DowntimeMilliseconds))
+					humanize.Span(r.Seconds), humanize.Milliseconds(r.DowntimeMilliseconds))
 				if r.BrownoutPercent > 0 {
-					fmt.Fprintf(out, ", slowed for %s by up to %d %%", words.Span(r.BrownoutSeconds), r.BrownoutPercent)
+					fmt.Fprintf(out, ", slowed for %s by up to %d %%", humanize.Span(r.BrownoutSeconds), r.BrownoutPercent)
 				}
 				if r.Risk != "" {
 					fmt.Fprintf(out, "; %s", r.Risk)

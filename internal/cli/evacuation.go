@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/internal/bench"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 const evacuationHelp = `Compare drain policies on a fixed set of clusters: KubeVirt's defaults, those
@@ -94,7 +94,7 @@ func (a *evacuationLab) sound() error {
 func (a *evacuationLab) table(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	bounded := func(o *bench.Outcome) string {
-		return o.Cluster + "\t" + words.Span(o.BoundSeconds)
+		return o.Cluster + "\t" + humanize.Span(o.BoundSeconds)
 	}
 	a.rows(t, "TIME / LOWER BOUND\tBOUND", bounded, func(o *bench.Outcome) string {
 		if o.Left > 0 {

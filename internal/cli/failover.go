@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/plan"
@@ -71,7 +71,7 @@ func (p *protection) question(c *cobra.Command, all *inventory.Fleet, f *plan.Fl
 	}
 	if len(q.Protected) == 0 {
 		return q, fmt.Errorf("none of %s is protected: no labels match",
-			words.Count(len(all.VMs), "VM"))
+			humanize.Count(len(all.VMs), "VM"))
 	}
 	return q, nil
 }

@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/plan"
 	"github.com/godwit-vm/godwit/sim"
 )
@@ -34,14 +34,14 @@ func (a failoverAnswer) head() string {
 	if a.Domain != "" {
 		unit = "domain"
 	}
-	asked := fmt.Sprintf("%s out of %s, %s protected", words.Count(a.Failures, "failure"),
-		words.Count(a.Units, unit), words.Count(a.VMs, "VM"))
+	asked := fmt.Sprintf("%s out of %s, %s protected", humanize.Count(a.Failures, "failure"),
+		humanize.Count(a.Units, unit), humanize.Count(a.VMs, "VM"))
 	switch {
 	case a.Proof == plan.AnyPlacement:
 		return "yes: " + asked + "; every placement of the restarts leaves room"
 	case a.Verdict == plan.Yes:
 		return fmt.Sprintf("yes: %s; %s examined, each with a placement that leaves room", asked,
-			words.Count(a.Searched, "case"))
+			humanize.Count(a.Searched, "case"))
 	case a.Verdict == plan.No && a.Upper == a.Lower:
 		return fmt.Sprintf("no: %s; it survives %d", asked, a.Lower)
 	}
@@ -57,15 +57,15 @@ func counterexample(out io.Writer, c *plan.Counterexample) {
 	switch len(c.Failed) {
 	case 0:
 	case 1:
-		fmt.Fprintf(out, "if %s fails: no room for %s\n", c.Failed[0], words.List(short(c.VMs)))
+		fmt.Fprintf(out, "if %s fails: no room for %s\n", c.Failed[0], humanize.List(short(c.VMs)))
 	default:
-		fmt.Fprintf(out, "if %s fail: no room for %s\n", words.List(c.Failed),
-			words.List(short(c.VMs)))
+		fmt.Fprintf(out, "if %s fail: no room for %s\n", humanize.List(c.Failed),
+			humanize.List(short(c.VMs)))
 	}
 	switch {
 	case c.Unit > 0:
 		fmt.Fprintf(out, "why: %s: %s of %s or more, and room for %d\n", c.Why,
-			words.Count(int(c.Need), "VM"), amount(c.Resource, c.Unit), c.Have)
+			humanize.Count(int(c.Need), "VM"), amount(c.Resource, c.Unit), c.Have)
 	case c.Resource != "":
 		need, have := amounts(c.Resource, c.Need, c.Have)
 		fmt.Fprintf(out, "why: %s: they need %s, and %s is free where they could go\n", c.Why, need,
@@ -74,7 +74,7 @@ func counterexample(out io.Writer, c *plan.Counterexample) {
 		fmt.Fprintf(out, "why: %s\n", c.Why)
 	}
 	for _, n := range c.Counts {
-		fmt.Fprintf(out, "  %s refuses it on %s\n", n.Check, words.Count(n.Hosts, "host"))
+		fmt.Fprintf(out, "  %s refuses it on %s\n", n.Check, humanize.Count(n.Hosts, "host"))
 	}
 }
 
@@ -94,7 +94,7 @@ func amount(resource string, n int64) string {
 	if resource == "memory" {
 		return hypervisor.Bytes(n).String()
 	}
-	return words.Count(int(n), "CPU")
+	return humanize.Count(int(n), "CPU")
 }
 
 // amounts formats two amounts so that they differ as texts.

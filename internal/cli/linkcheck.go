@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 // A measurement goes over one TCP connection, as a migration without multifd does: a greeting, then bytes
@@ -161,7 +161,7 @@ func (c *HostCheck) apart(address string, theirs time.Time, took time.Duration) 
 	ours := c.Now()
 	apart := max(theirs.Sub(ours), ours.Add(-took).Sub(theirs))
 	if apart > farOff {
-		return HostResult{check, Failed, "it differs by " + words.Span(apart.Seconds()), "run chrony on both"}
+		return HostResult{check, Failed, "it differs by " + humanize.Span(apart.Seconds()), "run chrony on both"}
 	}
 	return HostResult{check, OK, "it agrees", ""}
 }

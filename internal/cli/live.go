@@ -13,7 +13,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/internal/daemon"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -83,7 +83,7 @@ func fleetOf(c *client.Cluster, now time.Time) *inventory.Fleet {
 	if unknown > 0 {
 		f.Warnings = append(f.Warnings, inventory.Problem{File: "store", Message: fmt.Sprintf(
 			"the agents of %s do not say how fast their links are: they are taken for %v",
-			words.Count(unknown, "host"), inventory.DefaultLink)})
+			humanize.Count(unknown, "host"), inventory.DefaultLink)})
 	}
 	return f
 }
@@ -98,14 +98,14 @@ func earlier(a, b time.Time) time.Time {
 // writes says where it is known from what guests write.
 func writes(vms, measured int, oldest time.Duration) string {
 	const help = " servers; --workloads FILE says what was measured, or agents measure it (godwit agent --measure-dirty-rate 1h)"
-	switch age := words.Span(oldest.Seconds()) + " ago or later"; {
+	switch age := humanize.Span(oldest.Seconds()) + " ago or later"; {
 	case measured == 0:
 		return "what guests write is not in a store: they are taken for " + guess + help
 	case measured == vms:
 		return "what guests write was measured by their agents, " + age
 	default:
 		return fmt.Sprintf("what %d of %s write was measured by their agents, %s; the others are taken for %s", measured,
-			words.Count(vms, "guest"), age, guess+help)
+			humanize.Count(vms, "guest"), age, guess+help)
 	}
 }
 
@@ -115,7 +115,7 @@ func vmOf(v *store.VM, now time.Time) inventory.VM {
 	from := "taken for a " + guess + " server: it was not measured"
 	if d := v.Dirtied; d != nil {
 		load.Rate = d.Expected(now)
-		from = fmt.Sprintf("measured by its agent %s ago", words.Span(now.Sub(d.At).Seconds()))
+		from = fmt.Sprintf("measured by its agent %s ago", humanize.Span(now.Sub(d.At).Seconds()))
 	}
 	vm := inventory.VM{VM: v.Now(), Host: v.Host, Namespace: v.Namespace, Labels: placement.Labels(v.Labels),
 		Strategy: v.Strategy, Migratable: v.Migratable, NotMigratableReason: v.NotMigratableReason,

@@ -15,8 +15,8 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/config"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/internal/whatif"
-	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/plan"
 )
@@ -122,7 +122,7 @@ func maintenanceCommand() *cobra.Command {
 type maintenanceAnswer struct {
 	plan.MaintenancePlan
 	Keep  int              `json:"keep"`
-	Home  *plan.Return     `json:"home"` // null when it was not asked for
+	Home  *plan.ReturnPlan `json:"home"` // null when it was not asked for
 	Times *whatif.Schedule `json:"times"`
 	// Restarted and ShutDown are the VMs that cannot be migrated and leave all the same.
 	Calendar  *whatif.Calendar  `json:"calendar"` // null when no windows were given
@@ -279,12 +279,12 @@ func (a maintenanceAnswer) verdict() error {
 func certificate(out io.Writer, o *plan.Obstacle) {
 	fmt.Fprintf(out, "\n%s is not serviced: %s\n", o.Host, o.Text)
 	if len(o.Cannot) > 0 {
-		fmt.Fprintf(out, "cannot leave: %s\n", words.List(short(o.Cannot)))
+		fmt.Fprintf(out, "cannot leave: %s\n", humanize.List(short(o.Cannot)))
 	}
 	behind := slices.DeleteFunc(slices.Clone(o.Left),
 		func(vm hypervisor.VMID) bool { return slices.Contains(o.Cannot, vm) })
 	if len(behind) > 0 {
-		fmt.Fprintf(out, "left behind: %s\n", words.List(short(behind)))
+		fmt.Fprintf(out, "left behind: %s\n", humanize.List(short(behind)))
 	}
 	counterexample(out, o.Failures)
 }

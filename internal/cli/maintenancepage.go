@@ -6,8 +6,8 @@ import (
 	"slices"
 	"text/tabwriter"
 
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/internal/whatif"
-	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/plan"
 	"github.com/godwit-vm/godwit/sim"
 )
@@ -23,7 +23,7 @@ func (a maintenanceAnswer) print(out io.Writer) error {
 		s := a.Times.Batches[i]
 		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d\t%d %%\t%s\n", i+1, when(s.BeginsSeconds),
 			when(s.MovedSeconds), when(s.BackSeconds), plan.Count(b.Waves),
-			b.Fill, words.List(b.Hosts))
+			b.Fill, humanize.List(b.Hosts))
 	}
 	if a.Moves > 0 {
 		fmt.Fprintln(t, "\nBATCH\tWAVE\tVM\tFROM\tTO")
@@ -83,7 +83,7 @@ func (a maintenanceAnswer) head() string {
 	if hosts == 0 {
 		return "none of the hosts can be serviced"
 	}
-	text := words.Count(hosts, "host") + " in 1 batch"
+	text := humanize.Count(hosts, "host") + " in 1 batch"
 	if len(a.Batches) > 1 {
 		text = fmt.Sprintf("%d hosts in %d batches", hosts, len(a.Batches))
 	}
@@ -94,9 +94,9 @@ func (a maintenanceAnswer) head() string {
 	default:
 		text += fmt.Sprintf(" (no plan has fewer than %d)", a.Least)
 	}
-	text += fmt.Sprintf(", %s for %s", words.Count(a.Moves, "move"), words.Count(a.VMs, "VM"))
+	text += fmt.Sprintf(", %s for %s", humanize.Count(a.Moves, "move"), humanize.Count(a.VMs, "VM"))
 	if a.Keep > 0 {
-		text += fmt.Sprintf("; %s survived at any time", words.Count(a.Keep, "more failure"))
+		text += fmt.Sprintf("; %s survived at any time", humanize.Count(a.Keep, "more failure"))
 	}
 	return text
 }
@@ -124,25 +124,25 @@ func (a maintenanceAnswer) rest(out io.Writer) {
 		fmt.Fprintln(out, "\nnever finished: see the obstacles")
 	case *t.EndsSeconds > 0:
 		fmt.Fprintf(out, "\nfinished after %s, %.2f times the lower bound %s\n",
-			words.Span(*t.EndsSeconds), *t.EndsSeconds/max(t.BoundSeconds, 1e-9),
-			words.Span(t.BoundSeconds))
+			humanize.Span(*t.EndsSeconds), *t.EndsSeconds/max(t.BoundSeconds, 1e-9),
+			humanize.Span(t.BoundSeconds))
 		if t.Range != nil {
 			fmt.Fprintf(out, "p10 to p90, as far as the model may be off: %s\n", spans(*t.Range))
 		}
 	}
 	if len(a.ShutDown) > 0 {
 		fmt.Fprintf(out, "shut down when their host is drained, and off from then on: %s\n",
-			words.List(short(a.ShutDown)))
+			humanize.List(short(a.ShutDown)))
 	}
 	if h := a.Home; h != nil {
-		fmt.Fprintf(out, "return: %s, %s", words.Count(h.Moves, "move"),
+		fmt.Fprintf(out, "return: %s, %s", humanize.Count(h.Moves, "move"),
 			after("begun", a.Times.Back.BeginsSeconds))
 		if len(h.Parked) > 0 {
-			fmt.Fprintf(out, "; parked in between: %s", words.List(short(h.Parked)))
+			fmt.Fprintf(out, "; parked in between: %s", humanize.List(short(h.Parked)))
 		}
 		fmt.Fprintln(out)
 		if len(h.Left) > 0 {
-			fmt.Fprintf(out, "not returned: %s; %s\n", words.List(short(h.Left)), map[bool]string{
+			fmt.Fprintf(out, "not returned: %s; %s\n", humanize.List(short(h.Left)), map[bool]string{
 				true:  "no order of moves returns them",
 				false: "no order was found, and no proof that there is none"}[h.Proven])
 		}
@@ -164,7 +164,7 @@ func obstacles(out io.Writer, what string, s *whatif.Batch) {
 	if s == nil {
 		return
 	}
-	few := words.Few(len(s.Obstacles))
+	few := humanize.Few(len(s.Obstacles))
 	for _, o := range s.Obstacles[:few] {
 		fmt.Fprintf(out, "obstacle in %s: %s\n", what, o.Text)
 	}

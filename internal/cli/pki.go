@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/internal/client"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/internal/pki"
-	"github.com/godwit-vm/godwit/internal/words"
 )
 
 const pkiHelp = `Make and renew a private certificate authority for the hosts of a small cluster: what QEMU and
@@ -149,7 +149,7 @@ func pkiRenew(dir *string) *cobra.Command {
 		}
 		if err == nil && len(done) == 0 {
 			fmt.Fprintf(c.OutOrStdout(), "no certificate ends within %s\n",
-				words.Count(int(r.Before/(24*time.Hour)), "day"))
+				humanize.Count(int(r.Before/(24*time.Hour)), "day"))
 		}
 		return err
 	}

@@ -110,7 +110,7 @@ func replayFile(path string, o audit.Options) (*audit.Result, error) {
 
 func (f *replayFlags) print(out io.Writer, r *audit.Result) error {
 	if !f.json {
-		return r.Tell(Plain(out), f.diff)
+		return r.WriteText(Plain(out), f.diff)
 	}
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)

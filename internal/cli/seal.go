@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/internal/audit"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 const auditSealHelp = `Seal the lines of an audit log that have no seal, with an ed25519 key: godwit audit verify then
@@ -195,7 +195,7 @@ func tellSealed(out io.Writer, found audit.Sealed, asJSON bool) (err error) {
 		err = json.NewEncoder(out).Encode(found)
 	} else {
 		_, err = fmt.Fprintf(out, "numbers %d to %d are sealed, %s after them\n", found.First, found.Last,
-			words.Count(found.Unsealed, "line"))
+			humanize.Count(found.Unsealed, "line"))
 		err = errors.Join(err, tellFindings(out, found.Findings))
 	}
 	if err == nil && len(found.Findings) > 0 {

@@ -8,8 +8,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/internal/sweep"
-	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/sim"
 )
 
@@ -22,11 +22,11 @@ const (
 func sweepTable(out io.Writer, d *sweep.Document) error {
 	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(t, "%s: %s, %s each (seed %d)\n", d.Run.Scenario,
-		words.Count(len(d.Combinations), "combination"), words.Count(d.Run.Samples, "sample"),
+		humanize.Count(len(d.Combinations), "combination"), humanize.Count(d.Run.Samples, "sample"),
 		d.Run.Seed)
 	if d.Complete < d.Worlds {
 		fmt.Fprintf(t, "interrupted: %d of %s complete\n", d.Complete,
-			words.Count(d.Worlds, "world"))
+			humanize.Count(d.Worlds, "world"))
 	}
 	fmt.Fprintln(t)
 	shown := d.Combinations[:min(len(d.Combinations), mostRows)]
@@ -56,7 +56,7 @@ func sweepTable(out io.Writer, d *sweep.Document) error {
 	}
 	if unrested > 0 {
 		fmt.Fprintf(out, "\n%s did not become idle: ended early, or stopped at until:\n",
-			words.Count(unrested, "world"))
+			humanize.Count(unrested, "world"))
 	}
 	printViolated(out, &d.Run, d.Violated())
 	return nil
@@ -76,13 +76,13 @@ func sweepRow(t io.Writer, number int, c *sweep.Combination) {
 		return "–" // nothing moved in any sample
 	}
 	fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\t%.2f\t%v\n", number,
-		words.Span(makespan.P50), words.Span(makespan.P90), words.Span(makespan.P99),
-		some("durationP50Seconds", func(s sweep.Statistic) string { return words.Span(s.P50) }),
-		some("durationP99Seconds", func(s sweep.Statistic) string { return words.Span(s.P99) }),
+		humanize.Span(makespan.P50), humanize.Span(makespan.P90), humanize.Span(makespan.P99),
+		some("durationP50Seconds", func(s sweep.Statistic) string { return humanize.Span(s.P50) }),
+		some("durationP99Seconds", func(s sweep.Statistic) string { return humanize.Span(s.P99) }),
 		some("downtimeP50Milliseconds",
-			func(s sweep.Statistic) string { return words.Milliseconds(s.P50) }),
+			func(s sweep.Statistic) string { return humanize.Milliseconds(s.P50) }),
 		some("downtimeP99Milliseconds",
-			func(s sweep.Statistic) string { return words.Milliseconds(s.P99) }),
+			func(s sweep.Statistic) string { return humanize.Milliseconds(s.P99) }),
 		at("failures").Mean, at("retries").Mean, at("stayed").Mean,
 		hypervisor.Bytes(at("bytesTransferred").P50))
 }
@@ -99,11 +99,11 @@ func outages(out io.Writer, shown []sweep.Combination) {
 		}
 		all := c.Statistic("outageSeconds")
 		fmt.Fprintf(out, "\n%d  outages: VM-minutes p50 %.1f, p99 %.1f, max %.1f a sample; %s in any sample\n",
-			i+1, all.P50/60, all.P99/60, all.Max/60, words.Count(len(c.Outages), "VM"))
+			i+1, all.P50/60, all.P99/60, all.Max/60, humanize.Count(len(c.Outages), "VM"))
 		for _, v := range c.Outages[:min(len(c.Outages), mostOut)] {
 			fmt.Fprintf(out, "   %s in %d of %s: mean %s, p99 %s, max %s\n", sim.Short(v.VM), v.Samples,
-				words.Count(c.Samples, "sample"), words.Span(v.Mean), words.Span(v.P99),
-				words.Span(v.Max))
+				humanize.Count(c.Samples, "sample"), humanize.Span(v.Mean), humanize.Span(v.P99),
+				humanize.Span(v.Max))
 		}
 		if more := len(c.Outages) - mostOut; more > 0 {
 			fmt.Fprintf(out, "   … and %d more; --json lists them all\n", more)
@@ -121,7 +121,7 @@ func downAtEnd(out io.Writer, d *sweep.Document) {
 	}
 	if worlds > 0 {
 		fmt.Fprintf(out, "\nIn %s VMs are down at the end, up to %d in one.\n",
-			words.Count(worlds, "world"), most)
+			humanize.Count(worlds, "world"), most)
 	}
 }
 
@@ -139,7 +139,7 @@ func brownouts(out io.Writer, shown []sweep.Combination) {
 		}
 		said = true
 		fmt.Fprintf(out, "%d  for up to %s (median of the samples; at most %s), by up to %.0f %% "+
-			"of CPU time\n", i+1, words.Span(long.P50), words.Span(long.Max), much.Max)
+			"of CPU time\n", i+1, humanize.Span(long.P50), humanize.Span(long.Max), much.Max)
 	}
 }
 
@@ -176,13 +176,13 @@ func compared(out io.Writer, d *sweep.Document) {
 // see them again.
 func printViolated(out io.Writer, run *sweep.Run, all []*sweep.Sample) {
 	if len(all) > 0 {
-		fmt.Fprintf(out, "\nVIOLATED in %s:\n", words.Count(len(all), "world"))
+		fmt.Fprintf(out, "\nVIOLATED in %s:\n", humanize.Count(len(all), "world"))
 	}
 	for _, s := range all[:min(len(all), mostViolated)] {
 		settings := run.Axes.At(s.Combination)
 		v := s.Violations[0]
 		fmt.Fprintf(out, "%s, seed %d, at %s: %s: %s\n", sweep.Label(settings), s.Seed,
-			words.Span(v.AtSeconds), v.Invariant, v.Detail)
+			humanize.Span(v.AtSeconds), v.Invariant, v.Detail)
 		fmt.Fprintf(out, "  godwit simulate %s --seed %d", word(run.File), s.Seed)
 		for _, set := range settings {
 			if set.Value != "" && set.Path != "seed" {
@@ -224,7 +224,7 @@ func sweepAmount(measure string, x float64) string {
 	case strings.HasSuffix(measure, "Milliseconds"):
 		return fmt.Sprintf("%s%.0f ms", sign, size)
 	case strings.HasSuffix(measure, "Seconds"):
-		return sign + words.Span(size)
+		return sign + humanize.Span(size)
 	case measure == "bytesTransferred":
 		return sign + hypervisor.Bytes(size).String()
 	default:

@@ -13,7 +13,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/audit"
 	"github.com/godwit-vm/godwit/internal/client"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -82,7 +82,7 @@ func verifyCommand(out io.Writer, f io.Reader, asJSON bool) error {
 		return err
 	case s.Lines == 0:
 		return fmt.Errorf("not an audit log: %s, and none has a number",
-			words.Count(s.Torn, "line"))
+			humanize.Count(s.Torn, "line"))
 	case asJSON:
 		err = json.NewEncoder(out).Encode(s)
 	default:
@@ -96,7 +96,7 @@ func verifyCommand(out io.Writer, f io.Reader, asJSON bool) error {
 
 func tell(out io.Writer, s audit.Summary) error {
 	_, err := fmt.Fprintf(out, "%s, numbers %d to %d, %d torn by crashes\n",
-		words.Count(s.Lines, "line"), s.First, s.Last, s.Torn)
+		humanize.Count(s.Lines, "line"), s.First, s.Last, s.Torn)
 	for _, wrong := range s.Findings {
 		fmt.Fprintln(out, wrong.Error())
 	}
@@ -151,7 +151,7 @@ func search(out io.Writer, f io.Reader, vm vmid, asJSON bool) error {
 		fmt.Fprintf(out, "%s  %s  %s  %s\n", l.At.Format("2006-01-02 15:04:05.000"),
 			client.Plain(by), l.Kind, client.Plain(what))
 		for _, r := range l.Reasons {
-			fmt.Fprintf(out, "    %s\n", client.Plain(words.Unmet(r.Check, r.Need, r.Have)))
+			fmt.Fprintf(out, "    %s\n", client.Plain(humanize.Unmet(r.Check, r.Need, r.Have)))
 		}
 		return nil
 	})

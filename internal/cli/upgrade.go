@@ -11,7 +11,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/config"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/plan"
 	"github.com/godwit-vm/godwit/sim"
@@ -118,22 +118,22 @@ type upgradePage struct{ *plan.UpgradePlan }
 func (p upgradePage) print(out io.Writer) error {
 	switch {
 	case p.Done():
-		fmt.Fprintf(out, "%s can be upgraded, one after the other\n", words.Count(len(p.Hosts), "host"))
+		fmt.Fprintf(out, "%s can be upgraded, one after the other\n", humanize.Count(len(p.Hosts), "host"))
 	case p.Proven:
 		fmt.Fprintf(out, "%d of %s can be upgraded; no order upgrades all\n", len(p.Steps),
-			words.Count(len(p.Hosts), "host"))
+			humanize.Count(len(p.Hosts), "host"))
 	default:
 		fmt.Fprintf(out, "%d of %s can be upgraded; no order was found that upgrades all, and no proof "+
-			"that there is none\n", len(p.Steps), words.Count(len(p.Hosts), "host"))
+			"that there is none\n", len(p.Steps), humanize.Count(len(p.Hosts), "host"))
 	}
 	if len(p.Added) > 0 {
-		fmt.Fprintf(out, "added first: %s\n", words.List(p.Added))
+		fmt.Fprintf(out, "added first: %s\n", humanize.List(p.Added))
 	}
 	if err := p.steps(out); err != nil {
 		return err
 	}
 	for _, o := range p.Stuck {
-		fmt.Fprintf(out, "\n%s is not upgraded; on it stay: %s\n", o.Host, words.List(short(o.Left)))
+		fmt.Fprintf(out, "\n%s is not upgraded; on it stay: %s\n", o.Host, humanize.List(short(o.Left)))
 		if o.Text != "" {
 			fmt.Fprintf(out, "Why: %s\n", o.Text)
 		}
@@ -171,14 +171,14 @@ func incompatible(out io.Writer, what string, all []plan.Incompatible) {
 	if len(all) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\n%s: %s\n", what, words.Count(len(all), "VM"))
-	few := words.Few(len(all))
+	fmt.Fprintf(out, "\n%s: %s\n", what, humanize.Count(len(all), "VM"))
+	few := humanize.Few(len(all))
 	for _, i := range all[:few] {
 		fmt.Fprintf(out, "  %s on %s\n", sim.Short(i.VM), i.Host)
 		for _, r := range i.Refusals {
 			for _, why := range r.Why {
-				fmt.Fprintf(out, "    %s: %s\n", words.List(r.Hosts),
-					words.Unmet(why.Check, why.Need, why.Have))
+				fmt.Fprintf(out, "    %s: %s\n", humanize.List(r.Hosts),
+					humanize.Unmet(why.Check, why.Need, why.Have))
 			}
 		}
 	}

@@ -5,13 +5,13 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/migration"
 )
 
 // listed prints texts, each in a line.
 func listed(out io.Writer, all []string) {
-	few := words.Few(len(all))
+	few := humanize.Few(len(all))
 	for _, text := range all[:few] {
 		fmt.Fprintf(out, "  %s\n", text)
 	}
@@ -33,19 +33,19 @@ func when(seconds *float64) string {
 	if seconds == nil {
 		return "never"
 	}
-	return words.Span(*seconds)
+	return humanize.Span(*seconds)
 }
 
 func after(what string, seconds *float64) string {
 	if seconds == nil {
 		return "never " + what
 	}
-	return what + " after " + words.Span(*seconds)
+	return what + " after " + humanize.Span(*seconds)
 }
 
 func downtime(milliseconds *float64) string {
 	if milliseconds == nil {
 		return ""
 	}
-	return words.Milliseconds(*milliseconds)
+	return humanize.Milliseconds(*milliseconds)
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -303,7 +303,7 @@ func OfRun(m *store.Maintenance, now time.Time) RunReport {
 // Line summarizes a run in one line.
 func (r *RunReport) Line() string {
 	text := fmt.Sprintf("%s  %s  batch %d of %d  %d of %s done", Plain(r.Name), r.State, r.Batch, r.Batches, r.Done,
-		words.Count(len(r.Hosts), "host"))
+		humanize.Count(len(r.Hosts), "host"))
 	if r.Begins != nil {
 		text += "  the next begins at " + r.Begins.Local().Format("2006-01-02 15:04")
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -80,7 +80,7 @@ func (m *shownMove) Because() string {
 		}
 	}
 	for _, r := range m.Reasons {
-		all = append(all, words.Unmet(r.Check, r.Need, r.Have))
+		all = append(all, humanize.Unmet(r.Check, r.Need, r.Have))
 	}
 	return strings.Join(all, "; ")
 }

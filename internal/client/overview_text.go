@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 // unknownText is what is printed for what is not known.
@@ -22,7 +22,7 @@ func timeText(d *time.Duration) string {
 	if d == nil {
 		return unknownText
 	}
-	return words.Span(d.Seconds())
+	return humanize.Span(d.Seconds())
 }
 
 // rateText formats a rate; 0 is unknown.
@@ -51,7 +51,7 @@ func (m *shownMove) Until(now time.Time) string {
 func (m *shownMove) Downtime() string {
 	switch {
 	case m.DowntimeNanos > 0:
-		return words.Milliseconds(float64(m.DowntimeNanos) / float64(time.Millisecond))
+		return humanize.Milliseconds(float64(m.DowntimeNanos) / float64(time.Millisecond))
 	case m.Ended == nil:
 		return "-" // it is still to come
 	}
@@ -79,7 +79,7 @@ func (o *Overview) Headline() string {
 		leader = fmt.Sprintf("%s leads, term %d", Plain(o.Leader), o.Term)
 	}
 	return fmt.Sprintf("%s; %s, %s, %d migrating, %d waiting", leader,
-		words.Count(len(o.Hosts), "host"), words.Count(o.VMs, "VM"), o.Running, o.Waiting)
+		humanize.Count(len(o.Hosts), "host"), humanize.Count(o.VMs, "VM"), o.Running, o.Waiting)
 }
 
 // Summary is the state of a drain in a few words.
@@ -88,7 +88,7 @@ func (d *shownDrain) Summary() string {
 	case d.Empty():
 		return "empty"
 	case d.Done:
-		return words.Count(len(d.Stay), "VM") + " will not leave"
+		return humanize.Count(len(d.Stay), "VM") + " will not leave"
 	}
 	return fmt.Sprintf("%d gone, %d moving, %d waiting, %d stay", len(d.Gone), len(d.Moving),
 		len(d.Waiting), len(d.Stay))
@@ -218,7 +218,7 @@ func (f Frame) cut(text []byte) []byte {
 	if f.Height > 1 && len(lines) > f.Height-1 {
 		hidden := len(lines) - (f.Height - 2)
 		lines = append(lines[:f.Height-2], fmt.Sprintf("… %s more: enlarge the terminal, or use "+
-			"godwit status", words.Count(hidden, "line")))
+			"godwit status", humanize.Count(hidden, "line")))
 	}
 	for i, line := range lines {
 		if f.Width > 1 && utf8.RuneCountInString(strings.TrimRight(line, "\n")) > f.Width {

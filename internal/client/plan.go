@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/plan"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -231,7 +231,7 @@ func OfPlan(p *store.Plan) PlanReport {
 // Line summarizes a plan in one line.
 func (r *PlanReport) Line() string {
 	text := fmt.Sprintf("%s  %s  wave %d of %d  %d of %s done", Plain(r.Name), r.State, r.Wave, r.Waves,
-		r.Done, words.Count(len(r.Moves), "move"))
+		r.Done, humanize.Count(len(r.Moves), "move"))
 	if r.Elsewhere > 0 {
 		text += fmt.Sprintf(", %d elsewhere", r.Elsewhere)
 	}

@@ -72,11 +72,11 @@ func allowed(m *store.Migration) time.Duration {
 	return defaultDowntime
 }
 
-// Emptying predicts when a draining host is empty: the remaining memory and disks of the VMs that
+// EstimateDrain predicts when a draining host is empty: the remaining memory and disks of the VMs that
 // leave, divided by the present rate, or else by the link's. It is zero when no VM leaves, or
 // nothing is known. The prediction is optimistic: guests dirty memory again, and limits may let
 // only some VMs leave at once.
-func (c *Cluster) Emptying(host hypervisor.HostName, now time.Time) time.Time {
+func (c *Cluster) EstimateDrain(host hypervisor.HostName, now time.Time) time.Time {
 	left, rate := c.Outstanding(host, now)
 	if left == 0 || rate <= 0 {
 		return time.Time{}

@@ -159,7 +159,7 @@ func TestAHostIsEmptyWhenTheDisksHaveLeft(t *testing.T) {
 		v.VM = v.VM.WithDisks([]hypervisor.Disk{{Name: "d", Size: 11 * gib},
 			{Name: "root", Path: "/shared/root", Size: 90 * gib}})
 	}))
-	if took := c.Emptying("n1", now).Sub(now); took != 122880*time.Millisecond {
+	if took := c.EstimateDrain("n1", now).Sub(now); took != 122880*time.Millisecond {
 		t.Errorf("it is empty after %v", took)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/store"
@@ -232,11 +232,11 @@ func ofHost(c *Cluster, h *store.Host, draining bool, troubles []migration.Healt
 		}
 	}
 	if draining {
-		s.EmptyAt = moment(c.Emptying(h.Host.Name, now))
+		s.EmptyAt = moment(c.EstimateDrain(h.Host.Name, now))
 	}
 	switch f := h.Fencing; {
 	case len(h.Strays) > 0:
-		s.Why = words.Count(len(h.Strays), "VM") + " that should not run here: " + names(h.Strays)
+		s.Why = humanize.Count(len(h.Strays), "VM") + " that should not run here: " + names(h.Strays)
 	case lives(h):
 		s.Why = "sends heartbeats although " + cmp.Or(f.By, "its fencing") + " reports it as off"
 		if h.Single() {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 func table(out io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(out, 0, 8, 2, ' ', 0) }
@@ -21,8 +21,8 @@ func (s *Status) Table(out io.Writer) error {
 	if s.Leader != "" {
 		leader = fmt.Sprintf("%s leads, term %d", s.Leader, s.Term)
 	}
-	fmt.Fprintf(t, "%s; %s, %s, %s\n\n", leader, words.Count(len(s.Hosts), "host"),
-		words.Count(len(s.VMs), "VM"), words.Count(len(s.Moves), "migration"))
+	fmt.Fprintf(t, "%s; %s, %s, %s\n\n", leader, humanize.Count(len(s.Hosts), "host"),
+		humanize.Count(len(s.VMs), "VM"), humanize.Count(len(s.Moves), "migration"))
 	if len(s.Alarms) > 0 {
 		alarms(t, s.Alarms)
 		fmt.Fprintln(t)

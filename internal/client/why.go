@@ -8,7 +8,7 @@ import (
 
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -137,6 +137,6 @@ func reasons(out io.Writer, title string, list []hypervisor.Reason) {
 	}
 	fmt.Fprintf(out, "\n%s\n", Plain(title))
 	for _, r := range list {
-		fmt.Fprintf(out, "  %s\n", Plain(words.Unmet(r.Check, r.Need, r.Have)))
+		fmt.Fprintf(out, "  %s\n", Plain(humanize.Unmet(r.Check, r.Need, r.Have)))
 	}
 }

@@ -23,7 +23,7 @@ func TestAnAgentStartsNothingBeforeAControllerAdmitsIt(t *testing.T) {
 		Memory: hypervisor.MiB, CPUs: 1}, Migratable: true, Host: "n1"}); err != nil {
 		t.Fatal(err)
 	}
-	a := daemon.Agent{Host: "n1", Hypervisor: h, Bell: h.bell, Store: records,
+	a := daemon.Agent{Host: "n1", Hypervisor: h, Notifier: h.notifier, Store: records,
 		Identity: store.Identity{ID: "one"}}
 	start(t, &a.Dependencies, func(ctx context.Context) error { return a.Run(ctx) })
 	until(t, "heartbeats", func() bool {
@@ -65,7 +65,7 @@ func sleeps(t *testing.T, clock, uptime time.Duration) {
 		}
 		return 0
 	}
-	a := daemon.Agent{Host: "n1", Hypervisor: h, Bell: h.bell, Store: records, Lock: "lock",
+	a := daemon.Agent{Host: "n1", Hypervisor: h, Notifier: h.notifier, Store: records, Lock: "lock",
 		Identity: store.Identity{ID: "one"}}
 	a.Boot = "boot"
 	began := time.Now()
@@ -115,7 +115,7 @@ func TestAHostWithTooManyVMsForOneRecordSaysSo(t *testing.T) {
 		h.running[id] = hypervisor.VM{ID: id}
 	}
 	var log syncBuffer
-	a := daemon.Agent{Host: "n1", Hypervisor: h, Bell: h.bell, Store: gate,
+	a := daemon.Agent{Host: "n1", Hypervisor: h, Notifier: h.notifier, Store: gate,
 		Identity: store.Identity{ID: "one"}}
 	a.Log = slog.New(slog.NewTextHandler(&log, nil))
 	ctx, stop := context.WithCancel(t.Context())

@@ -17,10 +17,10 @@ type Agent struct {
 	// Host is the host's name. It must be set.
 	Host       hypervisor.HostName
 	Hypervisor hypervisor.Hypervisor
-	// Bell is notified by the hypervisor when a VM has changed. Default: never.
-	Bell   *Notifier
-	Store  store.Store
-	Config agent.Config
+	// Notifier is notified by the hypervisor when a VM has changed. Default: never.
+	Notifier *Notifier
+	Store    store.Store
+	Config   agent.Config
 	// Identity is what the host's name belongs to. It must be set.
 	Identity store.Identity
 	// Lock names a lock that no other process on this machine that acts for the host holds: see
@@ -121,8 +121,8 @@ func final(err error) bool {
 // act runs the loops of an agent that has claimed its host.
 func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *store.LeaseClaim,
 	held *tenure, times *storeTimes) error {
-	if a.Bell == nil {
-		a.Bell = NewBell()
+	if a.Notifier == nil {
+		a.Notifier = NewNotifier()
 	}
 	hv := WatchMetrics(a.Hypervisor, a.Host, a.Now)
 	w := a.watch(NewMetrics(hv, times), end)
@@ -138,8 +138,8 @@ func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *sto
 	}
 	h := newHints()
 	acting := agent.New(a.Host, a.Config, hv, over(t, times.over(h.follow(a.Store))), a.recorder(t))
-	loop := w.loop("agent", held.within(&rung{acting, a.Bell}))
-	loop.Wait, loop.Trigger = h.wait, a.Bell.kick
+	loop := w.loop("agent", held.within(&notified{acting, a.Notifier}))
+	loop.Wait, loop.Trigger = h.wait, a.Notifier.kick
 	beat := w.loop("lease", held)
 	beat.Last = w.parting("lease", claim.End)
 	known := w.loop("registrar", &Registrar{Host: a.Host, Hypervisor: a.Hypervisor,
@@ -161,16 +161,16 @@ func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *sto
 	return err
 }
 
-// A Notifier is rung by a hypervisor when a VM has changed, and wakes its agent. It is safe for
-// concurrent use. Make it with [NewBell].
+// A Notifier is notified by a hypervisor when a VM has changed, and wakes its agent. It is safe for
+// concurrent use. Make it with [NewNotifier].
 type Notifier struct {
 	kick chan struct{}
 	mu   sync.Mutex
 	vms  []hypervisor.VMID
 }
 
-// NewBell returns a notifier without notifications.
-func NewBell() *Notifier { return &Notifier{kick: make(chan struct{}, 1)} }
+// NewNotifier returns a notifier without notifications.
+func NewNotifier() *Notifier { return &Notifier{kick: make(chan struct{}, 1)} }
 
 // mostRung is how many VMs are remembered; hints beyond are lost, and cost only time.
 const mostRung = 10_000
@@ -188,7 +188,7 @@ func (b *Notifier) Notify(vm hypervisor.VMID) {
 	}
 }
 
-// take returns for which VMs it was rung since it was last called.
+// take returns for which VMs it was notified since it was last called.
 func (b *Notifier) take() []hypervisor.VMID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -197,15 +197,15 @@ func (b *Notifier) take() []hypervisor.VMID {
 	return vms
 }
 
-// rung is an agent that hears a bell.
-type rung struct {
-	agent *agent.Agent
-	bell  *Notifier
+// notified is an agent that a notifier wakes.
+type notified struct {
+	agent    *agent.Agent
+	notifier *Notifier
 }
 
-// Reconcile passes on what was rung, and lets the agent look.
-func (r *rung) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
-	for _, vm := range r.bell.take() {
+// Reconcile passes on what was notified, and lets the agent look.
+func (r *notified) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
+	for _, vm := range r.notifier.take() {
 		r.agent.Hint(vm)
 	}
 	return r.agent.Reconcile(ctx, now)

@@ -204,7 +204,7 @@ func (c *ClusterMetrics) hosts(tell teller) {
 		}
 		left, _ := c.view.Outstanding(h.Host.Name, now)
 		tell(descLeft, float64(left), node)
-		if at := c.view.Emptying(h.Host.Name, now); !at.IsZero() {
+		if at := c.view.EstimateDrain(h.Host.Name, now); !at.IsZero() {
 			tell(descGone, at.Sub(now).Seconds(), node)
 		}
 	}

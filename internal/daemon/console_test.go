@@ -85,14 +85,14 @@ func (k *keys) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// ear says when it has heard a text.
-type ear struct {
+// awaitedText says when it has heard a text.
+type awaitedText struct {
 	all   bytes.Buffer
 	text  string
 	heard chan struct{}
 }
 
-func (e *ear) Write(p []byte) (int, error) {
+func (e *awaitedText) Write(p []byte) (int, error) {
 	n, err := e.all.Write(p)
 	if e.all.String() == e.text {
 		close(e.heard)
@@ -110,7 +110,7 @@ func TestASessionCarriesBothWaysAndEndsAtTheEscape(t *testing.T) {
 		t.Fatal(err)
 	}
 	heard := make(chan struct{})
-	out := &ear{text: "LOGIN: ANN\r", heard: heard}
+	out := &awaitedText{text: "LOGIN: ANN\r", heard: heard}
 	escaped, err := daemon.AttachConsole(c, &keys{[]string{"login: ", "ann\r", "\x1dnever"}, heard}, out)
 	if err != nil || !escaped || out.all.String() != "LOGIN: ANN\r" {
 		t.Errorf("heard %q, escaped %v: %v", &out.all, escaped, err)

@@ -156,7 +156,7 @@ func (c *Controller) decider(t *audit.History, s store.Store) store.Participant 
 	if t == nil {
 		return begin(s, c.recorder(nil))
 	}
-	return &audit.Recorder{Trail: t, Store: s, Recorder: c.recorder(nil), Config: c.Settings,
+	return &audit.Recorder{History: t, Store: s, Recorder: c.recorder(nil), Config: c.Settings,
 		Build: c.Build, Begin: begin}
 }
 

@@ -91,7 +91,7 @@ func get(t *testing.T, url string) string {
 // host is a hypervisor that runs what it is told to.
 type host struct {
 	hypervisor.Hypervisor // what is not needed here panics
-	bell                  *daemon.Notifier
+	notifier              *daemon.Notifier
 
 	mu      sync.Mutex
 	size    hypervisor.Host
@@ -100,7 +100,7 @@ type host struct {
 }
 
 func newHost() *host {
-	return &host{bell: daemon.NewBell(), running: map[hypervisor.VMID]hypervisor.VM{},
+	return &host{notifier: daemon.NewNotifier(), running: map[hypervisor.VMID]hypervisor.VM{},
 		size: hypervisor.Host{Memory: hypervisor.GiB, CPUs: 4}}
 }
 
@@ -149,11 +149,11 @@ func (h *host) kill(id hypervisor.VMID) {
 	h.mu.Lock()
 	delete(h.running, id)
 	h.mu.Unlock()
-	h.bell.Notify(id)
+	h.notifier.Notify(id)
 }
 
 // TestAClusterOfOneHost: the host becomes known, a VM is placed and started there, and
-// started again when it has died and the bell was rung; health, metrics, log and audit tell.
+// started again when it has died and the hypervisor notifies it; health, metrics, log and audit say so.
 func TestAClusterOfOneHost(t *testing.T) {
 	records, h := open(t), newHost()
 	var log syncBuffer
@@ -165,9 +165,9 @@ func TestAClusterOfOneHost(t *testing.T) {
 	c := daemon.Controller{Name: "a", Store: records, Alone: true}
 	c.Log, c.Audit = slog.New(slog.NewTextHandler(&log, nil)), file
 	boss := start(t, &c.Dependencies, func(ctx context.Context) error { return c.Run(ctx) })
-	a := daemon.Agent{Host: "n1", Hypervisor: h, Bell: h.bell, Store: records,
+	a := daemon.Agent{Host: "n1", Hypervisor: h, Notifier: h.notifier, Store: records,
 		Identity: store.Identity{ID: "one"},
-		Config:   agent.Config{Resync: time.Hour}} // what is not rung is not noticed
+		Config:   agent.Config{Resync: time.Hour}} // what is not notified is not noticed
 	acting := start(t, &a.Dependencies, func(ctx context.Context) error { return a.Run(ctx) })
 
 	if _, err := records.Put(t.Context(), &store.VM{VM: hypervisor.VM{ID: "default/web",
@@ -345,7 +345,7 @@ func TestASecondAgentStartsNothing(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			records, h, empty := open(t), newHost(), newHost()
 			var log syncBuffer
-			a := daemon.Agent{Host: "n1", Hypervisor: h, Bell: h.bell, Store: records,
+			a := daemon.Agent{Host: "n1", Hypervisor: h, Notifier: h.notifier, Store: records,
 				Identity: store.Identity{ID: "one"}}
 			a.Log = slog.New(slog.NewTextHandler(&log, nil))
 			start(t, &a.Dependencies, func(ctx context.Context) error { return a.Run(ctx) })
@@ -356,7 +356,7 @@ func TestASecondAgentStartsNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			until(t, "the VM's start", func() bool { return h.runs("default/web") })
-			second := daemon.Agent{Host: "n1", Hypervisor: empty, Bell: empty.bell, Store: records,
+			second := daemon.Agent{Host: "n1", Hypervisor: empty, Notifier: empty.notifier, Store: records,
 				Identity: row.second}
 			second.Every, second.Boot = 2*time.Second, "another"
 			ctx, stop := context.WithTimeout(t.Context(), testutil.Limit(testutil.DefaultLimit))

@@ -82,8 +82,8 @@ func TestHints(t *testing.T) {
 	}
 }
 
-func TestABellRemembersWhatWasRung(t *testing.T) {
-	b := NewBell()
+func TestANotifierRemembersANotification(t *testing.T) {
+	b := NewNotifier()
 	for _, vm := range []hypervisor.VMID{"a", "b", "a"} {
 		b.Notify(vm)
 	}
@@ -91,7 +91,7 @@ func TestABellRemembersWhatWasRung(t *testing.T) {
 		t.Error("no follower is woken")
 	}
 	if got := b.take(); len(got) != 2 || got[0] != "a" || got[1] != "b" {
-		t.Errorf("it was rung for %v", got)
+		t.Errorf("it was notified for %v", got)
 	}
 	if got := b.take(); len(got) != 0 {
 		t.Errorf("again: %v", got)

@@ -23,16 +23,16 @@ import (
 func fleet(t *testing.T, records store.Store, hosts ...hypervisor.HostName) *fake.Network {
 	t.Helper()
 	fabric := fake.NewNetwork(time.Now(), fake.QEMU())
-	bells := map[hypervisor.HostName]*daemon.Notifier{}
+	notifiers := map[hypervisor.HostName]*daemon.Notifier{}
 	for _, name := range hosts {
 		real, err := fabric.AddHost(hypervisor.Host{Name: name, Memory: hypervisor.GiB, CPUs: 8,
 			Link: hypervisor.Gbit})
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := daemon.Agent{Host: name, Hypervisor: real, Bell: daemon.NewBell(), Store: records,
+		a := daemon.Agent{Host: name, Hypervisor: real, Notifier: daemon.NewNotifier(), Store: records,
 			Identity: store.Identity{ID: string(name)}}
-		bells[name] = a.Bell
+		notifiers[name] = a.Notifier
 		start(t, &a.Dependencies, func(ctx context.Context) error { return a.Run(ctx) })
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -47,7 +47,7 @@ func fleet(t *testing.T, records store.Store, hosts ...hypervisor.HostName) *fak
 			case now := <-tick.C:
 				fabric.AdvanceTo(now)
 				for _, h := range fabric.Hints() {
-					bells[h.Host].Notify(h.VM)
+					notifiers[h.Host].Notify(h.VM)
 				}
 			}
 		}
@@ -180,7 +180,7 @@ func TestWhatADaemonDecidedIsDecidedAgain(t *testing.T) {
 	}
 	r := replayed(t, logs[0], "config: {parallelOutboundMigrationsPerNode: 2}\n")
 	var b strings.Builder
-	if err := r.Tell(&b, true); err != nil {
+	if err := r.WriteText(&b, true); err != nil {
 		t.Fatal(err)
 	}
 	if d := r.Difference; d == nil || d.Recorded == nil ||

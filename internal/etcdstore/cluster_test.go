@@ -321,7 +321,7 @@ func TestADeafWatchIsNoticed(t *testing.T) {
 		at := changes(t, s, of, 0).Next
 		vm = put(t, s, vm)
 		at = changes(t, s, of, at).Next // the watch is there
-		s.Deafen()
+		s.DropWatch()
 		vm = put(t, s, vm)
 		got := changes(t, s, of, at)
 		if len(got.Records) != 1 || got.Records[0].RecordVersion() != vm.RecordVersion() {

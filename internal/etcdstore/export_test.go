@@ -34,8 +34,8 @@ func (s *Store) Break() {
 // Page has the client read so many keys at once.
 func (s *Store) Page(keys int64) { s.page = keys }
 
-// Deafen has the present watches go unheard, as those of a member that is cut off.
-func (s *Store) Deafen() {
+// DropWatch has the present watches go unheard, as those of a member that is cut off.
+func (s *Store) DropWatch() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.feeds {

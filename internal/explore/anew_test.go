@@ -10,7 +10,7 @@ import (
 // the beginning, in a world of its own, in which everything is looked at for each number.
 type anew struct {
 	config Config
-	maker  *Maker
+	maker  *Hasher
 	seen   map[uint64]bool
 	ways   [][]step // to states that nothing was tried in yet
 }

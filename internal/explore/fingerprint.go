@@ -6,7 +6,7 @@ import (
 )
 
 // Rules say what of a graph counts. Types and fields are named as reflect writes them:
-// "agent.Agent.resync". A name that is not met is found by [Maker.Unused].
+// "agent.Agent.resync". A name that is not met is found by [Hasher.Unused].
 type Rules struct {
 	Skip []string // fields that do not count
 	// Times are integer fields that count nanoseconds of the clock; Epoch, in such
@@ -81,8 +81,8 @@ func String(s string) uint64 {
 	return Mix(x, word)
 }
 
-// A Maker makes fingerprints. It belongs to one caller at a time.
-type Maker struct {
+// A Hasher makes fingerprints. It belongs to one caller at a time.
+type Hasher struct {
 	rules Rules
 	names map[string]string // what a name is for
 	met   map[string]bool
@@ -96,9 +96,9 @@ type Maker struct {
 // fingerprintVisit adds what is at a place to the print.
 type fingerprintVisit func(at unsafe.Pointer, path uint64)
 
-// NewHasher returns a Maker.
-func NewHasher(r Rules) *Maker {
-	m := &Maker{rules: r, names: map[string]string{}, met: map[string]bool{},
+// NewHasher returns a Hasher.
+func NewHasher(r Rules) *Hasher {
+	m := &Hasher{rules: r, names: map[string]string{}, met: map[string]bool{},
 		plans: map[reflect.Type]fingerprintVisit{}}
 	for what, list := range map[string][]string{"skip": r.Skip, "time": r.Times, "own": r.Own,
 		"held": r.Held} {
@@ -110,7 +110,7 @@ func NewHasher(r Rules) *Maker {
 }
 
 // Unused lists the names in the rules that no graph had so far.
-func (m *Maker) Unused() []string {
+func (m *Hasher) Unused() []string {
 	var list []string
 	for name := range m.names {
 		if !m.met[name] {
@@ -132,7 +132,7 @@ func (m *Maker) Unused() []string {
 
 // Of returns the print of what root, a pointer, points to, and what is held in it, in no
 // particular order, appended to a list.
-func (m *Maker) Of(root any, held []Held) (Print, []Held) {
+func (m *Hasher) Of(root any, held []Held) (Print, []Held) {
 	m.print, m.held = Print{}, held
 	v := reflect.ValueOf(root)
 	m.full(v.Type().Elem())(v.UnsafePointer(), 1)
@@ -141,7 +141,7 @@ func (m *Maker) Of(root any, held []Held) (Print, []Held) {
 }
 
 // has reports what a name is for.
-func (m *Maker) has(name, what string) bool {
+func (m *Hasher) has(name, what string) bool {
 	if m.names[name] != what {
 		return false
 	}
@@ -150,14 +150,14 @@ func (m *Maker) has(name, what string) bool {
 }
 
 // add counts a number found at a path; zero is as if nothing were there.
-func (m *Maker) add(path, n uint64) {
+func (m *Hasher) add(path, n uint64) {
 	if n != 0 {
 		m.print.Sum += Mix(path, n)
 	}
 }
 
 // addTime counts a time in nanoseconds since 1970.
-func (m *Maker) addTime(path uint64, ns int64) {
+func (m *Hasher) addTime(path uint64, ns int64) {
 	weight := Mix(path, 3) | 1
 	m.print.Sum += weight
 	m.print.times += weight * uint64(ns)

@@ -10,7 +10,7 @@ import (
 
 // of returns the visit of a type met somewhere: in full unless it is named. Plans refer
 // to each other through the table, since types may contain themselves.
-func (m *Maker) of(t reflect.Type) fingerprintVisit {
+func (m *Hasher) of(t reflect.Type) fingerprintVisit {
 	if name := t.String(); t.Kind() == reflect.Struct {
 		if field, named := m.rules.Named[name]; named {
 			m.met[name] = true
@@ -20,7 +20,7 @@ func (m *Maker) of(t reflect.Type) fingerprintVisit {
 	return m.full(t)
 }
 
-func (m *Maker) full(t reflect.Type) fingerprintVisit {
+func (m *Hasher) full(t reflect.Type) fingerprintVisit {
 	if v := m.plans[t]; v != nil {
 		return v
 	}
@@ -29,7 +29,7 @@ func (m *Maker) full(t reflect.Type) fingerprintVisit {
 	return m.plans[t]
 }
 
-func (m *Maker) plan(t reflect.Type) fingerprintVisit {
+func (m *Hasher) plan(t reflect.Type) fingerprintVisit {
 	switch t.Kind() {
 	case reflect.String:
 		return func(at unsafe.Pointer, path uint64) {
@@ -72,7 +72,7 @@ func integer(at unsafe.Pointer, size uintptr) uint64 {
 	return *(*uint64)(at)
 }
 
-func (m *Maker) planPointer(t reflect.Type, of func(reflect.Type) fingerprintVisit) fingerprintVisit {
+func (m *Hasher) planPointer(t reflect.Type, of func(reflect.Type) fingerprintVisit) fingerprintVisit {
 	element := t.Elem()
 	if m.has(element.String(), "held") {
 		return func(at unsafe.Pointer, path uint64) {
@@ -96,7 +96,7 @@ func (m *Maker) planPointer(t reflect.Type, of func(reflect.Type) fingerprintVis
 	}
 }
 
-func (m *Maker) planSlice(t reflect.Type, of func(reflect.Type) fingerprintVisit) fingerprintVisit {
+func (m *Hasher) planSlice(t reflect.Type, of func(reflect.Type) fingerprintVisit) fingerprintVisit {
 	element, size := of(t.Elem()), t.Elem().Size()
 	return func(at unsafe.Pointer, path uint64) {
 		s := *(*[]struct{})(at) // only its header is used
@@ -108,7 +108,7 @@ func (m *Maker) planSlice(t reflect.Type, of func(reflect.Type) fingerprintVisit
 	}
 }
 
-func (m *Maker) planArray(t reflect.Type) fingerprintVisit {
+func (m *Hasher) planArray(t reflect.Type) fingerprintVisit {
 	element, size, n := m.of(t.Elem()), t.Elem().Size(), t.Len()
 	return func(at unsafe.Pointer, path uint64) {
 		for i := range n {
@@ -118,7 +118,7 @@ func (m *Maker) planArray(t reflect.Type) fingerprintVisit {
 }
 
 // planMap gives every entry a path that follows from its key.
-func (m *Maker) planMap(t reflect.Type, of func(reflect.Type) fingerprintVisit) fingerprintVisit {
+func (m *Hasher) planMap(t reflect.Type, of func(reflect.Type) fingerprintVisit) fingerprintVisit {
 	element := of(t.Elem())
 	if t.Key().Kind() == reflect.String && t.Elem().Kind() == reflect.Pointer {
 		return m.planNames(element)
@@ -156,7 +156,7 @@ func size(at unsafe.Pointer) int { return len(*(*map[int]int)(at)) } // only its
 
 // planNames is for maps from texts to pointers, which most are: whatever the texts and the
 // pointers are for, such maps are all alike.
-func (m *Maker) planNames(element fingerprintVisit) fingerprintVisit {
+func (m *Hasher) planNames(element fingerprintVisit) fingerprintVisit {
 	return func(at unsafe.Pointer, path uint64) {
 		if size(at) == 0 {
 			return
@@ -181,7 +181,7 @@ type fingerprintContent struct {
 	visit fingerprintVisit // of the second
 }
 
-func (m *Maker) planInterface(t reflect.Type) fingerprintVisit {
+func (m *Hasher) planInterface(t reflect.Type) fingerprintVisit {
 	var known []fingerprintContent
 	return func(at unsafe.Pointer, path uint64) {
 		word := *(*unsafe.Pointer)(at)
@@ -201,7 +201,7 @@ func (m *Maker) planInterface(t reflect.Type) fingerprintVisit {
 }
 
 // planWord is for the second word of an interface: a pointer itself, or one to the value.
-func (m *Maker) planWord(t reflect.Type) fingerprintVisit {
+func (m *Hasher) planWord(t reflect.Type) fingerprintVisit {
 	inner := m.of(t)
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Map:

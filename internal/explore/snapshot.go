@@ -4,7 +4,7 @@ package explore
 type keeper struct {
 	w      *World
 	images *Snapshots
-	maker  *Maker
+	maker  *Hasher
 	now    [Parts]*shared // what each part is known to hold; nil is something else
 	sums   [Parts]sum
 	fresh  uint   // parts whose sum is out of date

@@ -18,7 +18,7 @@ type part struct {
 	salt   uint64
 }
 
-func (m *Maker) planStruct(t reflect.Type) fingerprintVisit {
+func (m *Hasher) planStruct(t reflect.Type) fingerprintVisit {
 	if t == reflect.TypeFor[time.Time]() {
 		return func(at unsafe.Pointer, path uint64) {
 			if when := (*time.Time)(at); !when.IsZero() {
@@ -36,7 +36,7 @@ func (m *Maker) planStruct(t reflect.Type) fingerprintVisit {
 
 // parts lists the fields of a struct that count. Those of a struct within it come in its
 // place, unless the rules say something about it: that makes no difference to the print.
-func (m *Maker) parts(t reflect.Type) []part {
+func (m *Hasher) parts(t reflect.Type) []part {
 	var list []part
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -61,7 +61,7 @@ func (m *Maker) parts(t reflect.Type) []part {
 }
 
 // plain reports whether a type is a struct that is no more than its fields.
-func (m *Maker) plain(t reflect.Type) bool {
+func (m *Hasher) plain(t reflect.Type) bool {
 	_, named := m.rules.Named[t.String()]
 	_, over := m.rules.Over[t.String()]
 	return t.Kind() == reflect.Struct && t != reflect.TypeFor[time.Time]() && !named && !over
@@ -71,7 +71,7 @@ func integral(k reflect.Kind) bool {
 	return k >= reflect.Bool && k <= reflect.Uintptr
 }
 
-func (m *Maker) visitAll(parts []part, at unsafe.Pointer, path uint64) {
+func (m *Hasher) visitAll(parts []part, at unsafe.Pointer, path uint64) {
 	for i := range parts {
 		p := &parts[i]
 		if p.visit != nil {
@@ -83,7 +83,7 @@ func (m *Maker) visitAll(parts []part, at unsafe.Pointer, path uint64) {
 }
 
 // planOver is for a struct of which not everything counts all the time.
-func (m *Maker) planOver(t reflect.Type, over Over, parts []part) fingerprintVisit {
+func (m *Hasher) planOver(t reflect.Type, over Over, parts []part) fingerprintVisit {
 	decides, ok := t.FieldByName(over.Field)
 	if !ok {
 		panic(fmt.Sprintf("fingerprint: %s has no field %s", t, over.Field))
@@ -110,7 +110,7 @@ func (m *Maker) planOver(t reflect.Type, over Over, parts []part) fingerprintVis
 }
 
 // field returns the visit of a field, by what the rules say about it.
-func (m *Maker) field(t reflect.Type, f reflect.StructField) fingerprintVisit {
+func (m *Hasher) field(t reflect.Type, f reflect.StructField) fingerprintVisit {
 	name := t.String() + "." + f.Name
 	switch {
 	case m.has(name, "time"):
@@ -135,10 +135,10 @@ func (m *Maker) field(t reflect.Type, f reflect.StructField) fingerprintVisit {
 }
 
 // owned visits what an element that is a pointer refers to in full.
-func (m *Maker) owned(element reflect.Type) fingerprintVisit { return m.planPointer(element, m.full) }
+func (m *Hasher) owned(element reflect.Type) fingerprintVisit { return m.planPointer(element, m.full) }
 
 // byName visits only the field that names a struct: "rec.Spec.ID" goes through pointers.
-func (m *Maker) byName(t reflect.Type, path string) fingerprintVisit {
+func (m *Hasher) byName(t reflect.Type, path string) fingerprintVisit {
 	if path == "" {
 		return func(unsafe.Pointer, uint64) {}
 	}

@@ -66,11 +66,11 @@ func (l *Lab) Listen(t testing.TB, domain string) *guest.HeartbeatListener {
 // both hosts, until the test ends: from every QEMU that makes it, whenever and
 // wherever. It must be below a directory that each host has for itself (see
 // [Lab.Outside]), and be listened to before the guest starts. The
-// processes' names in the Rhythm are "hosta#1", "hostb#1", "hosta#2" and so on: another
+// processes' names in the heartbeat log are "hosta#1", "hostb#1", "hosta#2" and so on: another
 // for each QEMU; [HostOf] takes them apart.
 func (l *Lab) ListenAt(t testing.TB, path string) *guest.HeartbeatListener {
 	t.Helper()
-	pulse, stop, err := l.Hear(path)
+	pulse, stop, err := l.ListenUntil(path)
 	if err != nil {
 		t.Fatalf("libvirttest: %v", err)
 	}
@@ -78,9 +78,9 @@ func (l *Lab) ListenAt(t testing.TB, path string) *guest.HeartbeatListener {
 	return pulse
 }
 
-// Hear is [Lab.ListenAt] until stop is called, which waits for its end: a guest that is
+// ListenUntil is [Lab.ListenAt] until stop is called, which waits for its end: a guest that is
 // started anew counts its heartbeats from the beginning and wants another pulse.
-func (l *Lab) Hear(path string) (pulse *guest.HeartbeatListener, stop func(), err error) {
+func (l *Lab) ListenUntil(path string) (pulse *guest.HeartbeatListener, stop func(), err error) {
 	if pulse, err = guest.NewHeartbeatListener(); err != nil {
 		return nil, nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 const (
@@ -56,9 +56,9 @@ type Prediction struct {
 // String writes the ranges, and on what they are based.
 func (p *Prediction) String() string {
 	text := fmt.Sprintf("it takes %s–%s, p50 %s; downtime %s–%s, p50 %s; ",
-		words.Span(p.Seconds.P10), words.Span(p.Seconds.P90), words.Span(p.Seconds.P50),
-		words.Milliseconds(p.Downtime.P10), words.Milliseconds(p.Downtime.P90),
-		words.Milliseconds(p.Downtime.P50))
+		humanize.Span(p.Seconds.P10), humanize.Span(p.Seconds.P90), humanize.Span(p.Seconds.P50),
+		humanize.Milliseconds(p.Downtime.P10), humanize.Milliseconds(p.Downtime.P90),
+		humanize.Milliseconds(p.Downtime.P50))
 	return text + p.Basis()
 }
 
@@ -67,7 +67,7 @@ func (p *Prediction) Basis() string {
 	if p.Note != "" {
 		return p.Note + ", so the range is wide"
 	}
-	return fmt.Sprintf("%s, from %s", p.Class, words.Count(p.Measured, "measured migration"))
+	return fmt.Sprintf("%s, from %s", p.Class, humanize.Count(p.Measured, "measured migration"))
 }
 
 // logs are logarithms of measured/predicted, in order.

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 // Table writes verdicts for people: what was measured, and a sentence about each measure.
@@ -113,7 +113,7 @@ func (v *ComparisonResult) much() string {
 
 // worlds says how many worlds were looked at.
 func (v *ComparisonResult) worlds() string {
-	all := grouped(v.Worlds) + strings.TrimPrefix(words.Count(v.Worlds, "world"),
+	all := grouped(v.Worlds) + strings.TrimPrefix(humanize.Count(v.Worlds, "world"),
 		fmt.Sprint(v.Worlds))
 	switch decided := v.Outcome == Better || v.Outcome == Worse; {
 	case v.Alike == 0 || v.Alike == v.Worlds:
@@ -142,7 +142,7 @@ func (k Kind) write(x float64) string {
 	case k == Seconds && math.Abs(x) < 1:
 		return short(1000*x) + "ms"
 	case k == Seconds:
-		return words.Span(x)
+		return humanize.Span(x)
 	case k == Bytes:
 		return hypervisor.Bytes(x).String()
 	}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/internal/predict"
-	"github.com/godwit-vm/godwit/internal/words"
 	"github.com/godwit-vm/godwit/plan"
 )
 
@@ -100,9 +100,9 @@ func (c *Calendar) tooLong(batch int, b *Batch, nights []plan.Night, confidence,
 	}
 	if p := b.Range.Below(longest - stay); p < confidence {
 		c.leave(batch, fmt.Sprintf("it takes %s, p90 %s, and the longest night has %s: it would end in time with a "+
-			"probability of %.0f%%", words.Span(b.Range.P50+stay), words.Span(b.Range.P90+stay), words.Span(longest),
+			"probability of %.0f%%", humanize.Span(b.Range.P50+stay), humanize.Span(b.Range.P90+stay), humanize.Span(longest),
 			100*p), true)
 		return
 	}
-	c.leave(batch, fmt.Sprintf("the last of %s is full", words.Count(len(nights), "night")), false)
+	c.leave(batch, fmt.Sprintf("the last of %s is full", humanize.Count(len(nights), "night")), false)
 }

@@ -66,7 +66,7 @@ func atOnce(s *config.Scenario) int {
 // PlaySchedule plays a plan and, unless it is nil, the way back. Service is how long the hosts of
 // a batch are away once they are empty; stops are the VMs that are not migrated one by one, or nil.
 func PlaySchedule(ctx context.Context, s *config.Scenario, a *plan.MaintenancePlan,
-	back *plan.Return, service time.Duration, stops *Stops) (*Schedule, error) {
+	back *plan.ReturnPlan, service time.Duration, stops *Stops) (*Schedule, error) {
 	t := &Schedule{Batches: []Batch{}, Violations: []string{}, EndsSeconds: new(float64)}
 	now := *Endless(s)
 	for i := range a.Batches {

@@ -3,7 +3,7 @@ package placement
 import (
 	"slices"
 
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 // A Filter is one condition on a host. [AllFilters] has all of them; [Basic] lists those
@@ -50,7 +50,7 @@ func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // UnmarshalText reads a word that MarshalText wrote.
 func (c *Class) UnmarshalText(text []byte) error {
-	return words.Parse(c, []string{"policy", "capacity", "physics"}, "class of a filter", text)
+	return humanize.Parse(c, []string{"policy", "capacity", "physics"}, "class of a filter", text)
 }
 
 // filters lists the basic conditions, the cheap ones first. Their order is the

@@ -62,8 +62,8 @@ func (x *Index) Only(name hypervisor.HostName) []Host {
 	return x.tree.hosts[i : i+1 : i+1]
 }
 
-// Survey is [CompareHosts] for the hosts of the index.
-func (x *Index) Survey(vm *VM, source hypervisor.HostName) *Move {
+// CompareHosts is [CompareHosts] for the hosts of the index.
+func (x *Index) CompareHosts(vm *VM, source hypervisor.HostName) *Move {
 	if len(vm.Constraints.Groups) > 0 {
 		return CompareHosts(vm, source, x.tree.hosts)
 	}

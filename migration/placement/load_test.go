@@ -175,15 +175,15 @@ func TestSurveyCountsTheOtherMembers(t *testing.T) {
 		{Group: "g"}, {Group: "g", Domain: "rack"}}}}
 	for _, m := range []*placement.Move{
 		placement.CompareHosts(vm, "a", []placement.Host{a, b, c}),
-		placement.NewIndex(0, c, b, a).Survey(vm, "a"),
+		placement.NewIndex(0, c, b, a).CompareHosts(vm, "a"),
 	} {
 		want := &placement.Move{Source: a.Facts, Members: map[string]int{"g": 4},
 			Domains: map[placement.Domain]int{{Group: "g", Label: "rack", Value: "r"}: 1}}
 		if diff := cmp.Diff(want, m, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("Survey (-want +got):\n%s", diff)
+			t.Errorf("CompareHosts (-want +got):\n%s", diff)
 		}
 	}
-	if m := placement.NewIndex(0, a).Survey(&placement.VM{}, "a"); m.Source != a.Facts {
+	if m := placement.NewIndex(0, a).CompareHosts(&placement.VM{}, "a"); m.Source != a.Facts {
 		t.Error("a VM in no group has no source")
 	}
 }

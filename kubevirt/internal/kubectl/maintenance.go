@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/kubevirt/internal/evacuate"
 	"github.com/godwit-vm/godwit/kubevirt/internal/forecast"
 	"github.com/godwit-vm/godwit/plan"
@@ -69,7 +69,7 @@ func (p *plugin) batches(w io.Writer, m *forecast.Maintenance) {
 	fmt.Fprintln(w, "BATCH\tNODES\tMOVES\tBEGINS\tEMPTY\tBACK\tFULLEST")
 	for i := range m.Batches {
 		b, t := &m.Batches[i], &m.Times.Batches[i]
-		fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\t%s\t%d %%\n", i+1, words.List(b.Hosts), plan.Count(b.Waves), seconds(t.BeginsSeconds),
+		fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\t%s\t%d %%\n", i+1, humanize.List(b.Hosts), plan.Count(b.Waves), seconds(t.BeginsSeconds),
 			seconds(t.MovedSeconds), seconds(t.BackSeconds), b.Fill)
 		if p.output == "wide" {
 			for _, wave := range b.Waves {

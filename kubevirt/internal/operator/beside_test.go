@@ -53,7 +53,7 @@ func BenchmarkScaleBesideKubeVirt(b *testing.B) {
 }
 
 // move marks a VM, waits until it has moved, and returns how long it was until its migration existed.
-func (c *contest) move(name string) time.Duration {
+func (c *comparison) move(name string) time.Duration {
 	c.t.Helper()
 	ctx, key := c.t.Context(), client.ObjectKey{Namespace: "shop", Name: name}
 	v := &virtv1.VirtualMachineInstance{}
@@ -86,7 +86,7 @@ func (c *contest) move(name string) time.Duration {
 }
 
 // migrationOf returns the migration of a VM; nil is none.
-func (c *contest) migrationOf(name string) (*virtv1.VirtualMachineInstanceMigration, error) {
+func (c *comparison) migrationOf(name string) (*virtv1.VirtualMachineInstanceMigration, error) {
 	var all virtv1.VirtualMachineInstanceMigrationList
 	if err := c.c.List(c.t.Context(), &all); err != nil {
 		return nil, err

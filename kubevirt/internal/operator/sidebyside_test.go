@@ -36,8 +36,8 @@ import (
 	"github.com/godwit-vm/godwit/kubevirt/internal/simnode"
 )
 
-// A contest is one drain, in a cluster of its own.
-type contest struct {
+// A comparison is one drain, in a cluster of its own.
+type comparison struct {
 	*apiserver.Server
 	t        testing.TB
 	ours     bool // this controller drains, else KubeVirt's
@@ -66,9 +66,9 @@ type score struct {
 type trouble struct {
 	name string
 	// prepare changes the VM with this number of the first node that is drained.
-	prepare func(c *contest, i int, v *simnode.VM)
+	prepare func(c *comparison, i int, v *simnode.VM)
 	// during runs when the drain has begun.
-	during func(c *contest)
+	during func(c *comparison)
 }
 
 // busy is a guest that writes faster than the network carries.
@@ -76,25 +76,25 @@ var busy = fake.Workload{ColdRate: 20e9, Cold: 2 * hypervisor.GiB}
 
 var troubles = []trouble{
 	{name: "nothing is wrong"},
-	{name: "a VM does not converge", prepare: func(c *contest, i int, v *simnode.VM) {
+	{name: "a VM does not converge", prepare: func(c *comparison, i int, v *simnode.VM) {
 		if i == 0 {
 			v.Workload, v.GiB = busy, 2
 			c.excepted[v.Name] = true
 		}
 	}},
-	{name: "a target never gets ready", prepare: func(c *contest, i int, v *simnode.VM) {
+	{name: "a target never gets ready", prepare: func(c *comparison, i int, v *simnode.VM) {
 		if i == 0 {
 			v.NeverReady = true
 			c.excepted[v.Name] = true
 		}
 	}},
-	{name: "a quota is full", prepare: func(c *contest, i int, v *simnode.VM) {
+	{name: "a quota is full", prepare: func(c *comparison, i int, v *simnode.VM) {
 		if i < 5 {
 			v.Namespace = "full"
 			c.excepted[v.Name] = true
 		}
 	}},
-	{name: "a node dies", during: func(c *contest) {
+	{name: "a node dies", during: func(c *comparison) {
 		if err := c.nodes.Die(c.t.Context(), fmt.Sprintf("node-%d", len(c.drained))); err != nil {
 			c.t.Error(err)
 		}
@@ -162,7 +162,7 @@ func p99(moves []simnode.Move) time.Duration {
 }
 
 // newContest starts a cluster, and the controller that drains.
-func newContest(t testing.TB, ours bool, nodes, vms int, what trouble) *contest {
+func newContest(t testing.TB, ours bool, nodes, vms int, what trouble) *comparison {
 	t.Helper()
 	if ours {
 		c := newCrowd(t, nodes, vms, what, virtv1.EvictionStrategyExternal)
@@ -174,14 +174,14 @@ func newContest(t testing.TB, ours bool, nodes, vms int, what trouble) *contest 
 }
 
 // newCrowd starts a cluster with VMs of these strategies in turn.
-func newCrowd(t testing.TB, nodes, vms int, what trouble, strategies ...virtv1.EvictionStrategy) *contest {
+func newCrowd(t testing.TB, nodes, vms int, what trouble, strategies ...virtv1.EvictionStrategy) *comparison {
 	t.Helper()
 	kit, err := apiserver.KubeVirt.Build()
 	if err != nil {
 		t.Skipf("no KubeVirt: %v", err)
 	}
 	ctrl.SetLogger(logr.Discard())
-	c := &contest{Server: apiserver.Start(t, filepath.Join(kit, apiserver.CRDs), "../../config/crd/godwit-vm.github.io_nodeevacuations.yaml"),
+	c := &comparison{Server: apiserver.Start(t, filepath.Join(kit, apiserver.CRDs), "../../config/crd/godwit-vm.github.io_nodeevacuations.yaml"),
 		t: t, drained: []string{"node-0", "node-1"}, perNode: vms, excepted: map[string]bool{}}
 	scheme, err := operator.Scheme()
 	if err != nil {
@@ -202,7 +202,7 @@ func newCrowd(t testing.TB, nodes, vms int, what trouble, strategies ...virtv1.E
 }
 
 // install creates what virt-operator would.
-func (c *contest) install() {
+func (c *comparison) install() {
 	c.t.Helper()
 	kv := &virtv1.KubeVirt{ObjectMeta: metav1.ObjectMeta{Namespace: "kubevirt", Name: "kubevirt"}}
 	kv.Spec.Configuration.ControllerConfiguration = &virtv1.ReloadableComponentConfiguration{RestClient: &virtv1.RESTClientConfiguration{
@@ -219,7 +219,7 @@ func namespace(name string) *corev1.Namespace {
 }
 
 // full fills the quota of the namespace full: it came when the VMs were there.
-func (c *contest) full() error {
+func (c *comparison) full() error {
 	hard := corev1.ResourceList{"requests.memory": resource.MustParse("1Gi")}
 	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "full", Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}
 	if err := c.c.Create(c.t.Context(), q); err != nil {
@@ -230,7 +230,7 @@ func (c *contest) full() error {
 }
 
 // fill makes the nodes with their VMs, of 1 to 8 GiB.
-func (c *contest) fill(nodes int, what trouble, strategies []virtv1.EvictionStrategy) {
+func (c *comparison) fill(nodes int, what trouble, strategies []virtv1.EvictionStrategy) {
 	c.t.Helper()
 	var all []simnode.VM
 	for n := range nodes {
@@ -274,7 +274,7 @@ func (c *contest) fill(nodes int, what trouble, strategies []virtv1.EvictionStra
 }
 
 // play runs the nodes until the test ends.
-func (c *contest) play(config *rest.Config) {
+func (c *comparison) play(config *rest.Config) {
 	c.t.Helper()
 	shown, err := cache.New(config, cache.Options{Scheme: c.c.Scheme()})
 	if err != nil {
@@ -296,7 +296,7 @@ func (c *contest) play(config *rest.Config) {
 }
 
 // start runs this controller until the test ends.
-func (c *contest) start() {
+func (c *comparison) start() {
 	c.t.Helper()
 	config := rest.CopyConfig(c.Admin)
 	config.UserAgent = "godwit"
@@ -316,7 +316,7 @@ func (c *contest) start() {
 }
 
 // run drains, and waits until nothing more can leave.
-func (c *contest) run(what trouble) score {
+func (c *comparison) run(what trouble) score {
 	c.t.Helper()
 	c.leads(2 * time.Minute)
 	before := c.requests()
@@ -359,7 +359,7 @@ func (c *contest) run(what trouble) score {
 }
 
 // leads waits until virt-controller has seen the new VM.
-func (c *contest) leads(limit time.Duration) {
+func (c *comparison) leads(limit time.Duration) {
 	c.t.Helper()
 	testutil.EventuallyWithin(c.t, limit, "virt-controller leads", func() error {
 		// It has seen the launchers when the VMIs list them.
@@ -376,7 +376,7 @@ func (c *contest) leads(limit time.Duration) {
 	})
 }
 
-func (c *contest) cordon(node string) {
+func (c *comparison) cordon(node string) {
 	c.t.Helper()
 	cordon := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"unschedulable":true}}`))
 	if err := c.c.Patch(c.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, cordon); err != nil {
@@ -385,13 +385,13 @@ func (c *contest) cordon(node string) {
 }
 
 // mark asks a VM to leave its node, as KubeVirt's webhook does when its launcher is evicted.
-func (c *contest) mark(v *virtv1.VirtualMachineInstance) error {
+func (c *comparison) mark(v *virtv1.VirtualMachineInstance) error {
 	return c.c.Patch(c.t.Context(), v, client.RawPatch("application/merge-patch+json",
 		fmt.Appendf(nil, `{"status":{"evacuationNodeName":%q}}`, v.Status.NodeName)))
 }
 
 // drain asks the VMs of a node to leave, as kubectl drain and KubeVirt's webhook do it; or creates a NodeEvacuation.
-func (c *contest) drain(node string) {
+func (c *comparison) drain(node string) {
 	c.t.Helper()
 	ctx := c.t.Context()
 	if c.ours {
@@ -417,7 +417,7 @@ func (c *contest) drain(node string) {
 }
 
 // requests counts what the controllers have asked the API server for.
-func (c *contest) requests() map[string]int {
+func (c *comparison) requests() map[string]int {
 	c.t.Helper()
 	f, err := os.Open(c.AuditLog)
 	if err != nil {
@@ -444,7 +444,7 @@ func (c *contest) requests() map[string]int {
 }
 
 // leftover counts the objects that the drain leaves behind, when they have settled.
-func (c *contest) leftover() (string, int) {
+func (c *comparison) leftover() (string, int) {
 	c.t.Helper()
 	var migrations virtv1.VirtualMachineInstanceMigrationList
 	var pods corev1.PodList

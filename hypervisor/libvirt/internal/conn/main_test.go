@@ -36,22 +36,22 @@ var patience = testutil.Limit(testutil.DefaultLimit)
 
 const host = libvirttest.HostA
 
-// An ear writes down what a connection tells.
-type ear struct {
+// An eventLog writes down what a connection tells.
+type eventLog struct {
 	mu   sync.Mutex
 	all  []string // events as "What Domain Detail", "connected", "lost"
 	why  error    // of the last loss
 	uuid string   // of the last event
 }
 
-func (e *ear) add(what string) {
+func (e *eventLog) add(what string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all = append(e.all, what)
 }
 
 // config is one whose connection tells e.
-func (e *ear) config(lab *libvirttest.Lab) conn.Config {
+func (e *eventLog) config(lab *libvirttest.Lab) conn.Config {
 	return conn.Config{URI: lab.URI(host), KeepAliveInterval: time.Second, KeepAliveCount: 2,
 		Timeout: patience,
 		Events: func(v conn.Event) {
@@ -70,7 +70,7 @@ func (e *ear) config(lab *libvirttest.Lab) conn.Config {
 }
 
 // count is how often something was told.
-func (e *ear) count(what string) int {
+func (e *eventLog) count(what string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := 0
@@ -83,7 +83,7 @@ func (e *ear) count(what string) int {
 }
 
 // await waits until something was told for the nth time.
-func (e *ear) await(t *testing.T, what string, n int) {
+func (e *eventLog) await(t *testing.T, what string, n int) {
 	t.Helper()
 	testutil.Eventually(t, fmt.Sprintf("%q was told %d times", what, n), func() error {
 		if e.count(what) < n {

@@ -17,7 +17,7 @@ import (
 // libvirt.so lacks, though the error has the same numbers.
 func TestAProgramThatFails(t *testing.T) {
 	lab := libvirttest.Shared(t, libvirttest.Options{})
-	c := open(t, new(ear).config(lab))
+	c := open(t, new(eventLog).config(lab))
 	var vol *libvirt.StorageVol
 	defer func() { _ = vol.Free() }()
 	err := c.Act(t.Context(), func(c *conn.Connect) error {

@@ -43,7 +43,7 @@ func TestOpenAndCloseLeaveNothing(t *testing.T) {
 	lab := libvirttest.Shared(t, libvirttest.Options{})
 	before, sockets := goleak.IgnoreCurrent(), descriptors(t)
 	for range 3 { // the event loop ends and begins again
-		e := new(ear)
+		e := new(eventLog)
 		first := open(t, e.config(lab))
 		second := open(t, e.config(lab))
 		if err := first.Close(); err != nil {
@@ -75,7 +75,7 @@ func TestOpenAndCloseLeaveNothing(t *testing.T) {
 }
 
 func TestEventsOfADomain(t *testing.T) {
-	lab, e := libvirttest.Shared(t, libvirttest.Options{}), new(ear)
+	lab, e := libvirttest.Shared(t, libvirttest.Options{}), new(eventLog)
 	c := open(t, e.config(lab))
 	for _, do := range []func(*conn.Connect) error{live("web"),
 		on("web", (*libvirt.Domain).Suspend), on("web", (*libvirt.Domain).Resume),
@@ -104,7 +104,7 @@ func TestEventsOfADomain(t *testing.T) {
 
 // TestADaemonThatDiesIsPickedUpAgain: nothing is done but to start it.
 func TestADaemonThatDiesIsPickedUpAgain(t *testing.T) {
-	lab, e := libvirttest.Shared(t, libvirttest.Options{}), new(ear)
+	lab, e := libvirttest.Shared(t, libvirttest.Options{}), new(eventLog)
 	before, sockets := goleak.IgnoreCurrent(), descriptors(t)
 	c := open(t, e.config(lab))
 	if err := c.Act(t.Context(), live("web")); err != nil {
@@ -150,7 +150,7 @@ func TestADaemonThatDiesIsPickedUpAgain(t *testing.T) {
 // TestADaemonThatHangs: calls end in time and say what is known; keep-alive gives the
 // connection up; when the daemon goes on, so does everything.
 func TestADaemonThatHangs(t *testing.T) {
-	lab, e := libvirttest.Shared(t, libvirttest.Options{}), new(ear)
+	lab, e := libvirttest.Shared(t, libvirttest.Options{}), new(eventLog)
 	config := e.config(lab)
 	config.Timeout = 300 * time.Millisecond
 	c := open(t, config)
@@ -206,7 +206,7 @@ func TestADaemonThatHangs(t *testing.T) {
 // TestCloseWhileTheDaemonHangs: Close gives up in time, says so, and what it leaves
 // behind ends with the keep-alive.
 func TestCloseWhileTheDaemonHangs(t *testing.T) {
-	lab, e := libvirttest.Shared(t, libvirttest.Options{}), new(ear)
+	lab, e := libvirttest.Shared(t, libvirttest.Options{}), new(eventLog)
 	before := goleak.IgnoreCurrent()
 	config := e.config(lab)
 	config.Timeout = 300 * time.Millisecond
@@ -240,7 +240,7 @@ func gone(t *testing.T, before goleak.Option) {
 // TestManyCallers: many ask at once, also for the first time, and while the daemon is
 // killed; each gets an answer or is told to ask again.
 func TestManyCallers(t *testing.T) {
-	lab, e := libvirttest.Shared(t, libvirttest.Options{}), new(ear)
+	lab, e := libvirttest.Shared(t, libvirttest.Options{}), new(eventLog)
 	c := open(t, e.config(lab))
 	ask := func(n int) error {
 		_, err := conn.Ask(t.Context(), c, func(c *conn.Connect) (int, error) {
@@ -298,7 +298,7 @@ func TestManyCallers(t *testing.T) {
 func TestASlowCallKeepsNoOtherWaiting(t *testing.T) {
 	lab := libvirttest.Shared(t, libvirttest.Options{})
 	before, sockets := goleak.IgnoreCurrent(), descriptors(t)
-	config := new(ear).config(lab)
+	config := new(eventLog).config(lab)
 	config.Timeout = 2 * time.Second
 	c := open(t, config)
 	seen := map[*conn.Connect]bool{}
@@ -334,7 +334,7 @@ func TestASlowCallKeepsNoOtherWaiting(t *testing.T) {
 
 // TestBegin: what lasts does not keep others waiting, and its outcome is told.
 func TestBegin(t *testing.T) {
-	lab, e := libvirttest.Shared(t, libvirttest.Options{}), new(ear)
+	lab, e := libvirttest.Shared(t, libvirttest.Options{}), new(eventLog)
 	config := e.config(lab)
 	config.Timeout = time.Second
 	c := open(t, config)
@@ -374,7 +374,7 @@ func TestBegin(t *testing.T) {
 
 // TestLibvirtsRefusals: what a real libvirtd says no with.
 func TestLibvirtsRefusals(t *testing.T) {
-	lab, e := libvirttest.Shared(t, libvirttest.Options{}), new(ear)
+	lab, e := libvirttest.Shared(t, libvirttest.Options{}), new(eventLog)
 	c := open(t, e.config(lab))
 	if err := c.Act(t.Context(), live("web")); err != nil {
 		t.Fatal(err)

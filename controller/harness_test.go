@@ -18,15 +18,15 @@ var (
 
 type hostName = hypervisor.HostName
 
-// tb is what testing and rapid have in common, and a stage needs.
+// tb is what testing and rapid have in common, and a harness needs.
 type tb interface {
 	Helper()
 	Fatal(...any)
 	Errorf(string, ...any)
 }
 
-// stage is a small cluster with a failover controller, in virtual time.
-type stage struct {
+// harness is a small cluster with a failover controller, in virtual time.
+type harness struct {
 	t        tb
 	store    *store.Memory
 	line     store.Store // the failover controller's connection to the store
@@ -38,8 +38,8 @@ type stage struct {
 	beats    map[hostName]string // the boots of the agents that send heartbeats
 }
 
-func newStage(t tb, c controller.FailoverConfig, hosts ...hostName) *stage {
-	s := &stage{t: t, store: store.NewMemory(), config: c, now: began,
+func newHarness(t tb, c controller.FailoverConfig, hosts ...hostName) *harness {
+	s := &harness{t: t, store: store.NewMemory(), config: c, now: began,
 		fencer: &device{answers: map[hostName]failoverAnswer{}}, beats: map[hostName]string{}}
 	s.line = s.store
 	for _, h := range hosts {
@@ -50,55 +50,55 @@ func newStage(t tb, c controller.FailoverConfig, hosts ...hostName) *stage {
 	return s
 }
 
-// restart gives the stage a failover controller that knows nothing.
-func (s *stage) restart() { s.failover = controller.NewFailover(s.config, s.line, s.fencer, s) }
+// restart gives the harness a failover controller that knows nothing.
+func (s *harness) restart() { s.failover = controller.NewFailover(s.config, s.line, s.fencer, s) }
 
-func (s *stage) Note(at time.Time, who hostName, vm hypervisor.VMID, what string) {
+func (s *harness) Note(at time.Time, who hostName, vm hypervisor.VMID, what string) {
 	s.notes = append(s.notes, fmt.Sprintf("%v %s %s %s", at.Sub(began), who, vm, what))
 }
 
-func (s *stage) put(r store.Record) {
+func (s *harness) put(r store.Record) {
 	s.t.Helper()
 	if _, err := s.store.Put(ctx, r); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-func (s *stage) host(name hostName) *store.Host {
+func (s *harness) host(name hostName) *store.Host {
 	r, _ := s.store.Get(ctx, store.Key{Kind: store.HostKind, Name: string(name)})
 	return r.(*store.Host)
 }
 
-func (s *stage) changeHost(name hostName, how func(*store.Host)) {
+func (s *harness) changeHost(name hostName, how func(*store.Host)) {
 	next := *s.host(name)
 	how(&next)
 	s.put(&next)
 }
 
-func (s *stage) vm(id string) *store.VM {
+func (s *harness) vm(id string) *store.VM {
 	r, _ := s.store.Get(ctx, store.Key{Kind: store.VMKind, Name: id})
 	v, _ := r.(*store.VM)
 	return v
 }
 
-func (s *stage) changeVM(id string, how func(*store.VM)) {
+func (s *harness) changeVM(id string, how func(*store.VM)) {
 	next := *s.vm(id)
 	how(&next)
 	s.put(&next)
 }
 
-func (s *stage) addVM(id string, on hostName, memory hypervisor.Bytes) {
+func (s *harness) addVM(id string, on hostName, memory hypervisor.Bytes) {
 	s.put(&store.VM{VM: hypervisor.VM{ID: hypervisor.VMID(id), Memory: memory, CPUs: 1}, Host: on})
 }
 
-func (s *stage) rebuild(vm string, source hostName) *store.Rebuild {
+func (s *harness) rebuild(vm string, source hostName) *store.Rebuild {
 	r, _ := s.store.Get(ctx, (&store.Rebuild{VM: hypervisor.VMID(vm), Source: source}).Key())
 	b, _ := r.(*store.Rebuild)
 	return b
 }
 
 // beat lets the agents send a heartbeat.
-func (s *stage) beat() {
+func (s *harness) beat() {
 	for h, boot := range s.beats {
 		l := &store.Lease{Owner: store.HostLease(h)}
 		if r, _ := s.store.Get(ctx, l.Key()); r != nil {
@@ -112,7 +112,7 @@ func (s *stage) beat() {
 }
 
 // run lets time pass: agents beat and the failover controller looks, every five seconds.
-func (s *stage) run(d time.Duration) {
+func (s *harness) run(d time.Duration) {
 	s.t.Helper()
 	for end := s.now.Add(d); s.now.Before(end); s.now = s.now.Add(5 * time.Second) {
 		s.beat()
@@ -121,7 +121,7 @@ func (s *stage) run(d time.Duration) {
 }
 
 // look lets the failover controller look until it has nothing more to do now.
-func (s *stage) look() {
+func (s *harness) look() {
 	s.t.Helper()
 	for range 20 {
 		wake, err := s.failover.Reconcile(ctx, s.now)
@@ -136,19 +136,19 @@ func (s *stage) look() {
 }
 
 // silence lets agents give no more signs.
-func (s *stage) silence(hosts ...hostName) {
+func (s *harness) silence(hosts ...hostName) {
 	for _, h := range hosts {
 		delete(s.beats, h)
 	}
 }
 
-func (s *stage) said(text string) int {
+func (s *harness) said(text string) int {
 	return len(slices.DeleteFunc(slices.Clone(s.notes), func(n string) bool {
 		return !strings.Contains(n, text)
 	}))
 }
 
-func (s *stage) wantSaid(text string, times int) {
+func (s *harness) wantSaid(text string, times int) {
 	s.t.Helper()
 	if got := s.said(text); got != times {
 		s.t.Errorf("%q was said %d times, want %d:\n%s", text, got, times,
@@ -156,7 +156,7 @@ func (s *stage) wantSaid(text string, times int) {
 	}
 }
 
-func (s *stage) wantOn(vm string, host hostName) {
+func (s *harness) wantOn(vm string, host hostName) {
 	s.t.Helper()
 	if got := s.vm(vm).Host; got != host {
 		s.t.Errorf("%s is on %q, want %q:\n%s", vm, got, host, strings.Join(s.notes, "\n"))

@@ -29,34 +29,34 @@ var (
 	aVM   = hypervisor.VM{ID: vm, Memory: 4 * gib, CPUs: 1}
 )
 
-// A stage is two hosts, the VM a that runs on n1, and what the store says. The
+// A harness is two hosts, the VM a that runs on n1, and what the store says. The
 // test plays the controller: it writes the migration's record.
-type stage struct {
+type harness struct {
 	*fake.Network
 	t     *testing.T
 	store store.Store
 	noted []string
 	// decision is what the controller has decided about the target.
 	decision *placement.Decision
-	cast     map[name]*agent.Agent
+	agents   map[name]*agent.Agent
 }
 
-// newStage has hosts n1 and n2 with 64 GiB each. Every step of a transfer lasts
+// newHarness has hosts n1 and n2 with 64 GiB each. Every step of a transfer lasts
 // long enough to be caught in the middle.
-func newStage(t *testing.T, records store.Store) *stage {
-	return ableStage(t, records, 0)
+func newHarness(t *testing.T, records store.Store) *harness {
+	return harnessWithAbilities(t, records, 0)
 }
 
-// ableStage is newStage for hosts with abilities.
-func ableStage(t *testing.T, records store.Store, abilities hypervisor.Abilities) *stage {
-	s := &stage{t: t, store: records, cast: map[name]*agent.Agent{}}
+// harnessWithAbilities is newHarness for hosts with abilities.
+func harnessWithAbilities(t *testing.T, records store.Store, abilities hypervisor.Abilities) *harness {
+	s := &harness{t: t, store: records, agents: map[name]*agent.Agent{}}
 	s.Network = fake.NewNetwork(epoch, fake.Model{SetUp: 100 * ms, SwitchOver: 100 * ms,
 		Acknowledge: 100 * ms, BootTime: 10 * time.Second, ShutdownTime: time.Second})
 	for _, n := range []name{"n1", "n2"} {
 		h, err := s.AddHost(hypervisor.Host{Name: n, Memory: 64 * gib, CPUs: 64,
 			Link: 10 * hypervisor.Gbit, Abilities: abilities})
 		s.ok(err)
-		s.cast[n] = agent.New(n, agent.Config{}, h, s.as(n, records), s)
+		s.agents[n] = agent.New(n, agent.Config{}, h, s.as(n, records), s)
 	}
 	s.ok(s.Host("n1").Boot(aVM, fake.Workload{}))
 	s.put(&store.VM{VM: aVM, Host: "n1", Migratable: true})
@@ -64,25 +64,25 @@ func ableStage(t *testing.T, records store.Store, abilities hypervisor.Abilities
 }
 
 // Note implements store.EventRecorder.
-func (s *stage) Note(_ time.Time, _ name, _ hypervisor.VMID, what string) {
+func (s *harness) Note(_ time.Time, _ name, _ hypervisor.VMID, what string) {
 	s.noted = append(s.noted, what)
 }
 
-func (s *stage) ok(err error) {
+func (s *harness) ok(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-func (s *stage) put(r store.Record) {
+func (s *harness) put(r store.Record) {
 	s.t.Helper()
 	_, err := s.store.Put(ctx, r)
 	s.ok(err)
 }
 
 // begin stores the migration of a from n1 to n2 in a phase.
-func (s *stage) begin(p migration.Phase, how ...func(*store.Migration)) {
+func (s *harness) begin(p migration.Phase, how ...func(*store.Migration)) {
 	s.t.Helper()
 	m := &store.Migration{Spec: migration.Spec{ID: job, VM: vm},
 		State: migration.State{Phase: p, Source: "n1", Target: "n2"}}
@@ -93,33 +93,33 @@ func (s *stage) begin(p migration.Phase, how ...func(*store.Migration)) {
 }
 
 // change writes the migration's record as the controller does.
-func (s *stage) change(how func(*store.Migration)) {
+func (s *harness) change(how func(*store.Migration)) {
 	s.t.Helper()
 	next := *s.move()
 	how(&next)
 	s.put(&next)
 }
 
-func (s *stage) changeVM(how func(*store.VM)) {
+func (s *harness) changeVM(how func(*store.VM)) {
 	s.t.Helper()
 	next := *s.vm()
 	how(&next)
 	s.put(&next)
 }
 
-func (s *stage) phase(p migration.Phase) {
+func (s *harness) phase(p migration.Phase) {
 	s.t.Helper()
 	s.change(func(m *store.Migration) { m.State.Phase = p })
 }
 
-func (s *stage) move() *store.Migration {
+func (s *harness) move() *store.Migration {
 	s.t.Helper()
 	r, err := s.store.Get(ctx, store.Key{Kind: store.MigrationKind, Name: string(job)})
 	s.ok(err)
 	return r.(*store.Migration)
 }
 
-func (s *stage) vm() *store.VM {
+func (s *harness) vm() *store.VM {
 	s.t.Helper()
 	r, err := s.store.Get(ctx, store.Key{Kind: store.VMKind, Name: string(vm)})
 	s.ok(err)
@@ -128,17 +128,17 @@ func (s *stage) vm() *store.VM {
 }
 
 // act lets the agent of a host look, and answers its error.
-func (s *stage) act(n name) error {
+func (s *harness) act(n name) error {
 	s.t.Helper()
-	s.cast[n].Hint(vm)
-	wake, err := s.cast[n].Reconcile(ctx, s.Now())
+	s.agents[n].Hint(vm)
+	wake, err := s.agents[n].Reconcile(ctx, s.Now())
 	if !wake.After(s.Now()) {
 		s.t.Fatalf("at %v the agent wants to look at %v", s.Now(), wake)
 	}
 	return err
 }
 
-func (s *stage) acts(hosts ...name) {
+func (s *harness) reconciles(hosts ...name) {
 	s.t.Helper()
 	for _, n := range hosts {
 		s.ok(s.act(n))
@@ -146,7 +146,7 @@ func (s *stage) acts(hosts ...name) {
 }
 
 // pass lets time pass, and every agent look ten times a second.
-func (s *stage) pass(d time.Duration) {
+func (s *harness) pass(d time.Duration) {
 	s.t.Helper()
 	for end := s.Now().Add(d); s.Now().Before(end); {
 		s.AdvanceTo(s.Now().Add(100 * ms))
@@ -158,14 +158,14 @@ func (s *stage) pass(d time.Duration) {
 }
 
 // once checks that the VM does not run twice.
-func (s *stage) once() {
+func (s *harness) once() {
 	s.t.Helper()
 	if s.state("n1").Executes() && s.state("n2").Executes() {
 		s.t.Fatalf("the VM runs twice: %v; %q", s.Copies(vm), s.noted)
 	}
 }
 
-func (s *stage) state(n name) hypervisor.DomainState {
+func (s *harness) state(n name) hypervisor.DomainState {
 	for _, c := range s.Copies(vm) {
 		if c.Host == n {
 			return c.State
@@ -174,7 +174,7 @@ func (s *stage) state(n name) hypervisor.DomainState {
 	return hypervisor.Absent
 }
 
-func (s *stage) wantState(n name, want hypervisor.DomainState) {
+func (s *harness) wantState(n name, want hypervisor.DomainState) {
 	s.t.Helper()
 	if got := s.state(n); got != want {
 		s.t.Errorf("on %s the VM is %v, want %v; %q", n, got, want, s.noted)
@@ -182,18 +182,18 @@ func (s *stage) wantState(n name, want hypervisor.DomainState) {
 }
 
 // sending brings the migration to the point where the source sends.
-func (s *stage) sending() {
+func (s *harness) sending() {
 	s.t.Helper()
 	s.begin(migration.PreparingTarget)
 	s.changeVM(func(v *store.VM) { v.ActiveMigration = job })
-	s.acts("n2")
+	s.reconciles("n2")
 	s.phase(migration.TargetReady)
-	s.acts("n1")
+	s.reconciles("n1")
 	s.phase(migration.Running)
 }
 
 // until advances event by event, without the agents, until the VM is in a state.
-func (s *stage) until(n name, want hypervisor.DomainState) {
+func (s *harness) until(n name, want hypervisor.DomainState) {
 	s.t.Helper()
 	for s.state(n) != want {
 		next, some := s.Next()
@@ -213,7 +213,7 @@ type confined struct {
 }
 
 // as returns the store as the agent of a host uses it.
-func (s *stage) as(host name, records store.Store) store.Store { return confined{records, host, s.t} }
+func (s *harness) as(host name, records store.Store) store.Store { return confined{records, host, s.t} }
 
 func (c confined) hold(ctx context.Context, deletes bool, r store.Record, while []store.Record) {
 	if _, why, _ := boltstore.Judge(ctx, c.Store, c.host, deletes, r, while); why != "" {

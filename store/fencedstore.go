@@ -7,7 +7,7 @@ import (
 
 var errNotLeading = errors.New("this process does not lead, or no longer: nothing was written")
 
-// Guard returns a store that writes only while the elector leads in the term in which it
+// FencedStore returns a store that writes only while the elector leads in the term in which it
 // does now. The record that says so goes with every write as a condition, as fencing
 // token: a write that was begun in time and arrives after another has taken over is
 // refused by the store, whatever the writer believes. A write in another term answers Stale
@@ -15,30 +15,30 @@ var errNotLeading = errors.New("this process does not lead, or no longer: nothin
 //
 // Reading is not guarded: a controller that no longer leads may read. The result is a
 // [Waiter] if store is one. It belongs to the elector's caller.
-func Guard(store Store, e *Elector) Store {
+func FencedStore(store Store, e *Elector) Store {
 	leader, _ := e.Leading()
-	g := &guard{Store: store, elector: e, leader: leader}
+	g := &fencedStore{Store: store, elector: e, leader: leader}
 	if w, ok := store.(Waiter); ok {
 		return &waiting{g, w}
 	}
 	return g
 }
 
-// guard is a store for one term; leader is nil when there is none.
-type guard struct {
+// fencedStore is a store for one term; leader is nil when there is none.
+type fencedStore struct {
 	Store
 	elector *Elector
 	leader  *Leader
 }
 
-// waiting is a guard of a store that can tell when to look.
+// waiting is a fencedStore of a store that can tell when to look.
 type waiting struct {
-	*guard
+	*fencedStore
 	Waiter
 }
 
 // Put implements [Store].
-func (g *guard) Put(ctx context.Context, r Record, while ...Record) (
+func (g *fencedStore) Put(ctx context.Context, r Record, while ...Record) (
 	Record, error) {
 	if !g.elector.leads(g.leader) {
 		return nil, g.over("Put")
@@ -48,7 +48,7 @@ func (g *guard) Put(ctx context.Context, r Record, while ...Record) (
 }
 
 // Delete implements [Store].
-func (g *guard) Delete(ctx context.Context, r Record, while ...Record) error {
+func (g *fencedStore) Delete(ctx context.Context, r Record, while ...Record) error {
 	if !g.elector.leads(g.leader) {
 		return g.over("Delete")
 	}
@@ -56,12 +56,12 @@ func (g *guard) Delete(ctx context.Context, r Record, while ...Record) error {
 }
 
 // and adds the token to the conditions of a write, which it does not change.
-func (g *guard) and(while []Record) []Record {
+func (g *fencedStore) and(while []Record) []Record {
 	return append([]Record{g.leader}, while...)
 }
 
 // heed tells the elector when an error says that its term is over.
-func (g *guard) heed(err error) error {
+func (g *fencedStore) heed(err error) error {
 	e, ok := errors.AsType[*StoreError](err)
 	if ok && e.Kind == Stale && e.Key == g.leader.Key() {
 		g.elector.lost(g.leader)
@@ -70,7 +70,7 @@ func (g *guard) heed(err error) error {
 }
 
 // over is the answer to a write outside of the term.
-func (g *guard) over(op string) error {
+func (g *fencedStore) over(op string) error {
 	key := (&Leader{Name: g.elector.config.Name}).Key()
 	return &StoreError{Op: op, Key: key, Kind: Stale, Err: errNotLeading}
 }

@@ -5,28 +5,28 @@ import (
 	"io"
 	"strings"
 
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
-// Tell tells the result to people; all of the difference, if there is one, only when it is
+// WriteText writes the result for people; all of the difference, if there is one, only when it is
 // asked for. The error is the writer's.
-func (r *Result) Tell(w io.Writer, all bool) error {
+func (r *Result) WriteText(w io.Writer, all bool) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %s, %s\n", words.Count(r.Looks, "look"),
-		words.Count(r.Terms, "controller"), words.Count(r.Writes, "decision"))
+	fmt.Fprintf(&b, "%s of %s, %s\n", humanize.Count(r.Looks, "look"),
+		humanize.Count(r.Terms, "controller"), humanize.Count(r.Writes, "decision"))
 	if r.Skipped > 0 {
 		fmt.Fprintf(&b, "%s of looks that began in the file before left out\n",
-			words.Count(r.Skipped, "line"))
+			humanize.Count(r.Skipped, "line"))
 	}
 	if len(r.Recorded) != 1 || r.Recorded[0] != r.Now {
 		fmt.Fprintf(&b, "recorded by %s\nreplayed by %s\n", strings.Join(r.Recorded, ", "), r.Now)
 	}
 	if r.Wakes > 0 {
-		fmt.Fprintf(&b, "%s with another wish for the next\n", words.Count(r.Wakes, "look"))
+		fmt.Fprintf(&b, "%s with another wish for the next\n", humanize.Count(r.Wakes, "look"))
 	}
 	if r.Words > 0 {
 		fmt.Fprintf(&b, "%s with other words about the same decisions\n",
-			words.Count(r.Words, "look"))
+			humanize.Count(r.Words, "look"))
 	}
 	if r.Same() {
 		b.WriteString("every decision is the same, byte for byte\n")
@@ -43,11 +43,11 @@ const stamp = "2006-01-02 15:04:05.000"
 // differs tells what differs: of one look, or of all.
 func (r *Result) differs(b *strings.Builder, all bool) {
 	if r.Differing > 0 {
-		fmt.Fprintf(b, "%s with other decisions; ", words.Count(r.Differing, "look"))
+		fmt.Fprintf(b, "%s with other decisions; ", humanize.Count(r.Differing, "look"))
 		if a := r.Agrees; a != nil {
 			fmt.Fprintf(b, "the same again from look %d on, %s: %s, %s\n", a.Look,
-				a.At.UTC().Format(stamp), words.Count(a.Looks, "look"),
-				words.Count(a.Writes, "decision"))
+				a.At.UTC().Format(stamp), humanize.Count(a.Looks, "look"),
+				humanize.Count(a.Writes, "decision"))
 		} else {
 			b.WriteString("the last look is one of them\n")
 		}
@@ -57,7 +57,7 @@ func (r *Result) differs(b *strings.Builder, all bool) {
 		d.tell(b, "another:", all)
 	}
 	if more := r.Differing - 1 - len(r.Further); more > 0 {
-		fmt.Fprintf(b, "… and %s more\n", words.Count(more, "look"))
+		fmt.Fprintf(b, "… and %s more\n", humanize.Count(more, "look"))
 	}
 }
 

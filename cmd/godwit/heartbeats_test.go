@@ -17,7 +17,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
-// wrapper stands in for QEMU, which waits until the witness hears its guest.
+// wrapper stands in for QEMU, which waits until the listener hears its guest.
 const wrapper = `#!/bin/sh
 vm=
 for arg; do
@@ -26,12 +26,12 @@ for arg; do
 	esac
 done
 test -n "$vm" || exec %[1]s "$@"
-exec %[1]s "$@" -device isa-debugcon,iobase=0xe9,chardev=witness \
-	-chardev "socket,id=witness,path=%[2]s/$(echo "$vm" | tr / +)@$$,server=on,wait=on"
+exec %[1]s "$@" -device isa-debugcon,iobase=0xe9,chardev=heartbeats \
+	-chardev "socket,id=heartbeats,path=%[2]s/$(echo "$vm" | tr / +)@$$,server=on,wait=on"
 `
 
-// A witness hears the guests of a script: they say when they have booted, and count their heartbeats.
-type witness struct {
+// A listener hears the guests of a script: they say when they have booted, and count their heartbeats.
+type listener struct {
 	dir  string // of the sockets
 	ctx  context.Context
 	stop context.CancelFunc
@@ -40,19 +40,19 @@ type witness struct {
 	mu     sync.Mutex
 	pulses map[string]*guest.HeartbeatListener // by VM
 	known  map[string]bool                     // sockets
-	deaf   error
+	failed error
 }
 
-// startWitness is the command witness: it makes the QEMUs of all agents that start from now on heard.
-func startWitness(ts *testscript.TestScript, neg bool, args []string) {
+// listen is the command heartbeats: it listens to the QEMUs of all agents that start from now on.
+func listen(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
-		ts.Fatalf("usage: witness")
+		ts.Fatalf("usage: heartbeats")
 	}
 	f, err := features()
 	ts.Check(err)
 	dir, err := os.MkdirTemp("", "w") // a socket's path is short
 	ts.Check(err)
-	w := &witness{dir: dir, pulses: map[string]*guest.HeartbeatListener{}, known: map[string]bool{}}
+	w := &listener{dir: dir, pulses: map[string]*guest.HeartbeatListener{}, known: map[string]bool{}}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	path, err := exec.LookPath(f.Path)
 	ts.Check(err)
@@ -73,7 +73,7 @@ func startWitness(ts *testscript.TestScript, neg bool, args []string) {
 var witnesses sync.Map
 
 // look connects to every QEMU that waits.
-func (w *witness) look() {
+func (w *listener) look() {
 	for ; w.ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
 		sockets, _ := filepath.Glob(filepath.Join(w.dir, "*@*"))
 		for _, path := range sockets {
@@ -85,7 +85,7 @@ func (w *witness) look() {
 	}
 }
 
-func (w *witness) connect(path string) {
+func (w *listener) connect(path string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	name, process, _ := strings.Cut(filepath.Base(path), "@")
@@ -94,7 +94,7 @@ func (w *witness) connect(path string) {
 	if p == nil {
 		var err error
 		if p, err = guest.NewHeartbeatListener(); err != nil {
-			w.deaf = err
+			w.failed = err
 			return
 		}
 		w.pulses[vm] = p
@@ -166,12 +166,12 @@ func alone(ts *testscript.TestScript, neg bool, args []string) {
 func pulseOf(ts *testscript.TestScript, vm string) *guest.HeartbeatListener {
 	found, is := witnesses.Load(ts.Getenv("WORK"))
 	if !is {
-		ts.Fatalf("no witness hears the guests")
+		ts.Fatalf("no guest is listened to: heartbeats is missing")
 	}
-	w := found.(*witness)
+	w := found.(*listener)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	ts.Check(w.deaf)
+	ts.Check(w.failed)
 	p := w.pulses[vm]
 	if p == nil {
 		ts.Fatalf("%s was never heard", vm)

@@ -1,6 +1,6 @@
-// Package words writes numbers, lists of names and enumerations for people, and reads
+// Package humanize writes numbers, lists of names and enumerations for people, and reads
 // enumerations again.
-package words
+package humanize
 
 import (
 	"fmt"

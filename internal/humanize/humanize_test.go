@@ -1,16 +1,16 @@
-package words_test
+package humanize_test
 
 import (
 	"fmt"
 	"testing"
 
-	"github.com/godwit-vm/godwit/internal/words"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 func TestSpansAreForPeople(t *testing.T) {
 	for seconds, want := range map[float64]string{0: "0.0s", 12.34: "12.3s", 59.9: "59.9s",
 		60: "1m00s", 119: "1m59s", 3600: "1h00m", 5400: "1h30m", 86399: "23h59m"} {
-		if got := words.Span(seconds); got != want {
+		if got := humanize.Span(seconds); got != want {
 			t.Errorf("Span(%v) = %q, want %q", seconds, got, want)
 		}
 	}
@@ -18,7 +18,7 @@ func TestSpansAreForPeople(t *testing.T) {
 
 func TestOneIsNotMany(t *testing.T) {
 	for n, want := range map[int]string{0: "0 VMs", 1: "1 VM", 2: "2 VMs"} {
-		if got := words.Count(n, "VM"); got != want {
+		if got := humanize.Count(n, "VM"); got != want {
 			t.Errorf("Count(%d) = %q, want %q", n, got, want)
 		}
 	}
@@ -32,7 +32,7 @@ func TestALongListIsCut(t *testing.T) {
 	for n, want := range map[int]string{0: "", 1: "0", 2: "0, 1",
 		12: "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11",
 		13: "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … and 3 more"} {
-		if got := words.List(names[:n]); got != want {
+		if got := humanize.List(names[:n]); got != want {
 			t.Errorf("List of %d names = %q, want %q", n, got, want)
 		}
 	}
