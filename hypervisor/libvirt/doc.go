@@ -45,7 +45,7 @@
 // `virsh list --all --title`; its title says what it is. libvirt may let a domain that
 // it is already receiving run at any moment, so that Discard answers Conflict for it.
 //
-// life.go has the table that puts libvirt's states into the vocabulary's.
+// statemachine.go has the table that puts libvirt's states into the vocabulary's.
 //
 // # Together with virsh
 //

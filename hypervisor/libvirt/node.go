@@ -5,7 +5,7 @@ package libvirt
 // This file is the VMs of one libvirtd: their records, their locks, and a worker for
 // each, a goroutine that performs its next steps.
 //
-//	look → next step (life.go) → do it → look …
+//	look → next step (statemachine.go) → do it → look …
 //
 // libvirt keeps the domains; the journal keeps what libvirt does not: jobs, and why
 // something was done. A change of a domain holds its lock. Readers do not: a

@@ -5,7 +5,7 @@ package qmp
 // This file is a VM on its host: its record, its QEMU, its lock, and its
 // worker, one goroutine that performs its next steps.
 //
-//	look → next step (life.go) → do it → look …
+//	look → next step (statemachine.go) → do it → look …
 //
 // A change of a domain holds its lock. Readers do not: a record is replaced and
 // never changed. Dying at any instruction does no harm: Adopt goes on from the

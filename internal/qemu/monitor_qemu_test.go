@@ -1,13 +1,14 @@
 package qemu_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -42,14 +43,21 @@ func startQEMU(t testing.TB) (process *os.Process, path string) {
 		_ = q.Process.Kill()
 		_ = q.Wait()
 	})
-	testutil.Eventually(t, "QEMU listens", func() error {
-		conn, err := net.Dial("unix", path)
-		if err != nil {
-			return err
-		}
-		return conn.Close()
-	})
+	testutil.Eventually(t, "QEMU listens", func() error { return listens(path) })
 	return q.Process, path
+}
+
+// listens returns nil when a process accepts connections at a Unix socket. It makes none: QEMU, which talks with one
+// client at a time, may take the next one for the one that has just left.
+func listens(path string) error {
+	const accepts = "00010000" // __SO_ACCEPTCON
+	table, err := os.ReadFile("/proc/net/unix")
+	for line := range strings.Lines(string(table)) {
+		if f := strings.Fields(line); len(f) == 8 && f[7] == path && f[3] == accepts {
+			return nil
+		}
+	}
+	return cmp.Or(err, fmt.Errorf("no process listens at %s", path))
 }
 
 func dialQEMU(t testing.TB) (m *qemu.Monitor, process *os.Process) {
