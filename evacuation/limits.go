@@ -77,7 +77,7 @@ func Count(p Params, migrations []ActiveMigration, vms []VM) Load {
 		here[key(vms[i].ID)] = struct{}{}
 	}
 	var load Load
-	seen := make(map[migration.ID]struct{}, len(migrations))
+	var seen map[migration.ID]struct{}
 	for i := range migrations {
 		if !p.counts(&migrations[i]) {
 			continue
@@ -85,6 +85,9 @@ func Count(p Params, migrations []ActiveMigration, vms []VM) Load {
 		if id := migrations[i].ID; id != "" {
 			if _, twice := seen[id]; twice {
 				continue
+			}
+			if seen == nil {
+				seen = make(map[migration.ID]struct{}, len(migrations)-i)
 			}
 			seen[id] = struct{}{}
 		}

@@ -1,6 +1,7 @@
 package evacuation_test
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -116,4 +117,43 @@ func TestChoicesAreStoredAsWords(t *testing.T) {
 	if _, err := evacuation.ParseUnmovable("Kill"); err == nil {
 		t.Error("Kill is a choice")
 	}
+}
+
+// A VM that is given twice stays if either copy says so, in whatever order. The test changes every field of a VM, new
+// ones too.
+func TestOfTwoCopiesThatDifferTheOneThatStaysCounts(t *testing.T) {
+	p, h := evacuation.Params{}, drained("n1")
+	kept := 0
+	for f := range reflect.VisibleFields(reflect.TypeFor[evacuation.VM]()) {
+		for _, change := range []func(reflect.Value){
+			func(v reflect.Value) { v.SetBool(!v.Bool()) },
+			func(v reflect.Value) { v.SetInt(v.Int() + 1) },
+			func(v reflect.Value) { v.SetUint(v.Uint() + 1) },
+			func(v reflect.Value) { v.SetString(v.String() + "x") },
+		} {
+			goes, other := movable("a"), movable("a")
+			v := reflect.ValueOf(&other).Elem().Field(f)
+			name := reflect.TypeFor[evacuation.VM]().Field(f).Name
+			if name == "ID" || !fits(v, change) || len(evacuation.Keeps(p, other)) == 0 {
+				continue
+			}
+			kept++
+			want := evacuation.Plan(p, h, []evacuation.VM{other}, evacuation.Load{})
+			for _, copies := range [][]evacuation.VM{{goes, other}, {other, goes}} {
+				if diff := cmp.Diff(want, evacuation.Plan(p, h, copies, evacuation.Load{})); diff != "" {
+					t.Errorf("%s (-alone +twice):\n%s", name, diff)
+				}
+			}
+		}
+	}
+	if kept < 8 {
+		t.Errorf("%d fields keep a VM on its host; there are more", kept)
+	}
+}
+
+// fits changes a value, if it is of the kind that the change is for.
+func fits(v reflect.Value, change func(reflect.Value)) (ok bool) {
+	defer func() { _ = recover() }()
+	change(v)
+	return true
 }

@@ -91,6 +91,7 @@ func (p Params) distinct(vms []VM) []VM {
 // with merges two descriptions of one VM, in any order: what keeps it on the host counts.
 func (g VM) with(o *VM, cluster Strategy) VM {
 	g.Final, g.Deleting = g.Final || o.Final, g.Deleting || o.Deleting
+	g.Stopping, g.Between = g.Stopping || o.Stopping, g.Between || o.Between
 	g.Migrating, g.Moving = g.Migrating || o.Migrating, g.Moving || o.Moving
 	g.Migratable, g.Descheduled = g.Migratable && o.Migratable, g.Descheduled && o.Descheduled
 	g.Held = max(g.Held, o.Held)
