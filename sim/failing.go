@@ -16,8 +16,8 @@ import (
 // default that it names.
 type FailoverConfig struct {
 	Controller controller.FailoverConfig
-	// Every is how often an agent sends a heartbeat. Default: 5s.
-	Every time.Duration
+	// HeartbeatInterval is how often an agent sends a heartbeat. Default: 5s.
+	HeartbeatInterval time.Duration
 	// CutTakes is how long it takes to cut a host from power. Default: 2s.
 	CutTakes time.Duration
 	// ReturnAfter is when a host has power again that was cut from it. Default: never, unless an
@@ -56,7 +56,7 @@ func (p *people) beside(w *World, host hypervisor.HostName, boot int, s store.St
 	if p.claims {
 		return nil
 	}
-	b, err := store.NewRenewer(s, store.LeaseConfig{Owner: store.HostLease(host), Every: p.config.Every,
+	b, err := store.NewRenewer(s, store.LeaseConfig{Owner: store.HostLease(host), HeartbeatInterval: p.config.HeartbeatInterval,
 		Boot: fmt.Sprint("boot-", boot), Session: fmt.Sprint("session-", p.starts[host]),
 		Alone: true})
 	if err != nil {

@@ -22,8 +22,8 @@ type Election struct {
 	// Session says which start of the process this is, and must differ from that of
 	// every other process, also of the one before. It is needed.
 	Session string
-	// Every is how often a heartbeat is sent. Default: 5s.
-	Every time.Duration
+	// HeartbeatInterval is how often a heartbeat is sent. Default: 5s.
+	HeartbeatInterval time.Duration
 	// LeaseDuration is how long the leader must be silent, by our own clock, before we take
 	// over. Default: 30s.
 	LeaseDuration time.Duration
@@ -47,16 +47,16 @@ func (c *Election) complete() error {
 	if c.Name == "" {
 		c.Name = "cluster"
 	}
-	if c.Every <= 0 {
-		c.Every = 5 * time.Second
+	if c.HeartbeatInterval <= 0 {
+		c.HeartbeatInterval = 5 * time.Second
 	}
-	c.LeaseDuration = LeaderLeaseDuration(c.Every, c.LeaseDuration)
+	c.LeaseDuration = LeaderLeaseDuration(c.HeartbeatInterval, c.LeaseDuration)
 	switch {
 	case c.Identity == "":
 		return fmt.Errorf("lease %s: Identity is empty: name the process that is to lead", c.Name)
-	case c.LeaseDuration/2 < c.Every:
+	case c.LeaseDuration/2 < c.HeartbeatInterval:
 		return fmt.Errorf("lease %s: the lease duration is %v: give at least twice the heartbeat interval, %v", c.Name,
-			c.LeaseDuration, c.Every)
+			c.LeaseDuration, c.HeartbeatInterval)
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func NewElector(store Store, config Election) (*Elector, error) {
 		return nil, err
 	}
 	beater, err := NewRenewer(store, LeaseConfig{Owner: "controller/" + config.Identity,
-		Boot: config.Boot, Session: config.Session, Every: config.Every, Alone: config.Alone})
+		Boot: config.Boot, Session: config.Session, HeartbeatInterval: config.HeartbeatInterval, Alone: config.Alone})
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +112,11 @@ func (e *Elector) Reconcile(ctx context.Context, now time.Time) (time.Time, erro
 		return wake, err
 	}
 	if e.pace.due(now) {
-		soon := e.config.Every / retry
+		soon := e.config.HeartbeatInterval / retry
 		e.pace.rest(now, soon)
 		seen := e.look(ctx, now)
 		if err = errors.Join(err, seen); seen == nil && e.leader != nil {
-			e.pace.rest(now, e.config.Every)
+			e.pace.rest(now, e.config.HeartbeatInterval)
 		}
 	}
 	return workqueue.Earliest(wake, e.pace.until), err
@@ -184,7 +184,7 @@ func (e *Elector) lives(ctx context.Context, now time.Time) (bool, error) {
 		}
 		what.leaseState = stateOf(l)
 	}
-	return e.quiet.see(what, now, e.config.Every) < e.config.LeaseDuration, nil
+	return e.quiet.see(what, now, e.config.HeartbeatInterval) < e.config.LeaseDuration, nil
 }
 
 // takeOver makes us the leader unless another was faster, or our name is not ours.

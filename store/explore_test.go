@@ -25,7 +25,7 @@ const length = 28
 // each as far as one heartbeat by its own clock, whatever the other does.
 func play(s schedule, identities [2]string) *world {
 	w := newWorld()
-	w.election = store.Election{Every: time.Second, LeaseDuration: 2 * time.Second}
+	w.election = store.Election{HeartbeatInterval: time.Second, LeaseDuration: 2 * time.Second}
 	all := [2]*process{{world: w, identity: identities[0]}, {world: w, identity: identities[1]}}
 	for _, p := range all {
 		p.start()

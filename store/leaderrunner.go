@@ -49,7 +49,7 @@ func (l *LeaderRunner) Reconcile(ctx context.Context, now time.Time) (time.Time,
 	again, inner := l.inner.Reconcile(ctx, now)
 	if !l.elector.leads(l.term) {
 		l.inner, l.term = nil, nil
-		return now.Add(l.elector.config.Every / retry), errors.Join(err, inner)
+		return now.Add(l.elector.config.HeartbeatInterval / retry), errors.Join(err, inner)
 	}
 	return workqueue.Earliest(wake, again), errors.Join(err, inner)
 }

@@ -267,7 +267,7 @@ func TestAConfigurationThatCannotWorkIsRefused(t *testing.T) {
 		{"a lease without an owner", store.LeaseConfig{Session: "a"}},
 		{"a lease without a session", store.LeaseConfig{Owner: "host/n1"}},
 		{"a lease duration that a single heartbeat outlasts", store.LeaseConfig{Owner: "host/n1",
-			Session: "a", Every: time.Second, LeaseDuration: time.Second}},
+			Session: "a", HeartbeatInterval: time.Second, LeaseDuration: time.Second}},
 	} {
 		if _, err := store.NewRenewer(store.NewMemory(), c.beat); err == nil {
 			t.Errorf("%s: no error", c.name)

@@ -16,9 +16,9 @@ type Tenancy struct {
 	Host hypervisor.HostName
 	// Identity is the claiming process. It is needed.
 	Identity Identity
-	// Boot, Session, Lock, Every and LeaseDuration are as in [LeaseConfig].
-	Boot, Session, Lock  string
-	Every, LeaseDuration time.Duration
+	// Boot, Session, Lock, HeartbeatInterval and LeaseDuration are as in [LeaseConfig].
+	Boot, Session, Lock              string
+	HeartbeatInterval, LeaseDuration time.Duration
 	// Describe answers what the host has, for the record of a host that is new. Default: no
 	// more than its name.
 	Describe func(context.Context) (hypervisor.Host, error)
@@ -65,7 +65,7 @@ func NewLeaseClaim(store Store, config Tenancy) (*LeaseClaim, error) {
 		return nil, errors.New("lease: a claim needs Host and Identity")
 	}
 	b, err := NewRenewer(store, LeaseConfig{Owner: HostLease(config.Host), Boot: config.Boot,
-		Session: config.Session, Lock: config.Lock, Every: config.Every,
+		Session: config.Session, Lock: config.Lock, HeartbeatInterval: config.HeartbeatInterval,
 		LeaseDuration: config.LeaseDuration})
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (c *LeaseClaim) End(ctx context.Context) error {
 // for as long as another process acts for the host, or a *StoreError. The first two are
 // stored for operators to see.
 func (c *LeaseClaim) Reconcile(ctx context.Context, now time.Time) (time.Time, error) {
-	soon := now.Add(c.beater.config.Every / retry)
+	soon := now.Add(c.beater.config.HeartbeatInterval / retry)
 	if !c.admitted {
 		if err := c.admit(ctx, now); err != nil {
 			return soon, err

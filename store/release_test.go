@@ -19,7 +19,7 @@ type tenant struct {
 
 func claims(t *testing.T, s store.Store, session string, how store.Tenancy) *tenant {
 	t.Helper()
-	how.Host, how.Session, how.Every = "h9", session, time.Second
+	how.Host, how.Session, how.HeartbeatInterval = "h9", session, time.Second
 	if how.Identity.ID == "" {
 		how.Identity = store.Identity{ID: "id", Machine: "m"}
 	}

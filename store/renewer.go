@@ -18,12 +18,12 @@ type LeaseConfig struct {
 	// Session says which start of the process this is, and must differ from that of
 	// every other process, also of the one before. It is needed.
 	Session string
-	// Every is how often a heartbeat is sent. Default: 5s, a sixth of the 30 s after which
+	// HeartbeatInterval is how often a heartbeat is sent. Default: 5s, a sixth of the 30 s after which
 	// the silent are taken for lost.
-	Every time.Duration
+	HeartbeatInterval time.Duration
 	// LeaseDuration is how long another process with our name must be silent before we take
 	// its lease. It should be shorter than what makes others take the owner for
-	// silent, so that a restart goes unnoticed. Default: three times Every.
+	// silent, so that a restart goes unnoticed. Default: three times HeartbeatInterval.
 	LeaseDuration time.Duration
 	// Alone says that no other process with this name lives, which the caller knows for
 	// certain: it holds the lock of a file, say. A lease that is found is then taken at
@@ -36,11 +36,11 @@ type LeaseConfig struct {
 }
 
 func (c *LeaseConfig) complete() error {
-	if c.Every <= 0 {
-		c.Every = 5 * time.Second
+	if c.HeartbeatInterval <= 0 {
+		c.HeartbeatInterval = 5 * time.Second
 	}
 	if c.LeaseDuration <= 0 {
-		c.LeaseDuration = 3 * min(c.Every, math.MaxInt64/3)
+		c.LeaseDuration = 3 * min(c.HeartbeatInterval, math.MaxInt64/3)
 	}
 	switch {
 	case c.Owner == "":
@@ -48,9 +48,9 @@ func (c *LeaseConfig) complete() error {
 	case c.Session == "":
 		return fmt.Errorf("lease %s: Session is empty: give each start of a process its own",
 			c.Owner)
-	case c.LeaseDuration/2 < c.Every:
+	case c.LeaseDuration/2 < c.HeartbeatInterval:
 		return fmt.Errorf("lease %s: the lease duration is %v: give at least twice the heartbeat interval, %v", c.Owner,
-			c.LeaseDuration, c.Every)
+			c.LeaseDuration, c.HeartbeatInterval)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (b *Renewer) Reconcile(ctx context.Context, now time.Time) (time.Time, erro
 	if !b.pace.due(now) {
 		return b.pace.until, b.identity()
 	}
-	soon := b.pace.rest(now, b.config.Every/retry)
+	soon := b.pace.rest(now, b.config.HeartbeatInterval/retry)
 	next, err := b.next(ctx, now)
 	if err == nil {
 		err = b.identity()
@@ -123,7 +123,7 @@ func (b *Renewer) Reconcile(ctx context.Context, now time.Time) (time.Time, erro
 		return soon, err
 	}
 	b.last = now
-	return b.pace.rest(now, b.config.Every), nil
+	return b.pace.rest(now, b.config.HeartbeatInterval), nil
 }
 
 // Last returns when a heartbeat was last stored, by the clock that Reconcile is given; the
@@ -185,7 +185,7 @@ func (b *Renewer) leave(stored *Lease, now time.Time) bool {
 		b.rival, b.alive = nil, false
 		return false
 	}
-	silent := b.quiet.see(stateOf(stored), now, b.config.Every)
+	silent := b.quiet.see(stateOf(stored), now, b.config.HeartbeatInterval)
 	b.alive = b.held || b.rival != nil && (b.alive || stateOf(b.rival) != stateOf(stored))
 	b.rival, b.held = stored, false
 	if silent < b.config.LeaseDuration {

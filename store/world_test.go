@@ -38,7 +38,7 @@ type world struct {
 // newWorld returns a world without processes.
 func newWorld() *world {
 	return &world{store: store.NewMemory(), now: epoch,
-		election: store.Election{Every: 5 * time.Second, LeaseDuration: 30 * time.Second}}
+		election: store.Election{HeartbeatInterval: 5 * time.Second, LeaseDuration: 30 * time.Second}}
 }
 
 // process is one that stops before every operation on the store, and after every look,

@@ -64,8 +64,8 @@ func (f *daemonFlags) surroundings(ctx context.Context, log io.Writer) (s daemon
 		return s, done, fmt.Errorf("--log: %w", err)
 	}
 	s.Build = cli.BuildName()
-	if s.Listen, s.Every = f.listen, f.heartbeat; s.Every <= 0 {
-		return s, done, fmt.Errorf("--heartbeat-interval: %v is not a time above zero: write 5s", s.Every)
+	if s.Listen, s.HeartbeatInterval = f.listen, f.heartbeat; s.HeartbeatInterval <= 0 {
+		return s, done, fmt.Errorf("--heartbeat-interval: %v is not a time above zero: write 5s", s.HeartbeatInterval)
 	}
 	if s.Supervisor, err = daemon.NewSupervisor(); err != nil {
 		return s, done, err

@@ -60,17 +60,17 @@ func listen(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs("bin/qemu-system-x86_64"), fmt.Appendf(nil, wrapper, path, dir), 0o700))
 	ts.Setenv("PATH", ts.MkAbs("bin")+":"+ts.Getenv("PATH"))
 	w.done.Go(w.look)
-	witnesses.Store(ts.Getenv("WORK"), w)
+	heartbeatListeners.Store(ts.Getenv("WORK"), w)
 	ts.Defer(func() {
 		w.stop()
 		w.done.Wait()
-		witnesses.Delete(ts.Getenv("WORK"))
+		heartbeatListeners.Delete(ts.Getenv("WORK"))
 		_ = os.RemoveAll(dir)
 	})
 }
 
-// witnesses are those of the scripts, by their directories.
-var witnesses sync.Map
+// heartbeatListeners are those of the scripts, by their directories.
+var heartbeatListeners sync.Map
 
 // look connects to every QEMU that waits.
 func (w *listener) look() {
@@ -164,7 +164,7 @@ func alone(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func pulseOf(ts *testscript.TestScript, vm string) *guest.HeartbeatListener {
-	found, is := witnesses.Load(ts.Getenv("WORK"))
+	found, is := heartbeatListeners.Load(ts.Getenv("WORK"))
 	if !is {
 		ts.Fatalf("no guest is listened to: heartbeats is missing")
 	}

@@ -120,7 +120,7 @@ func TestAHostWithTooManyVMsForOneRecordSaysSo(t *testing.T) {
 	a.Log = slog.New(slog.NewTextHandler(&log, nil))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	a.Every = time.Minute // it looks once
+	a.HeartbeatInterval = time.Minute // it looks once
 	go func() { ended <- a.Run(ctx) }()
 	until(t, "why what it has is not stored", func() bool {
 		return strings.Contains(log.String(), "what n1 knows of 60000 VMs cannot be stored")

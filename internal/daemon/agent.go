@@ -58,14 +58,14 @@ func (a Agent) once(ctx context.Context) error {
 	a.Config.Session = session()
 	times := newStoreTimes()
 	claim, err := store.NewLeaseClaim(times.over(a.Store), store.Tenancy{Host: a.Host, Identity: a.Identity,
-		Boot: a.Boot, Session: a.Config.Session, Every: a.Every, Lock: a.Lock,
+		Boot: a.Boot, Session: a.Config.Session, HeartbeatInterval: a.HeartbeatInterval, Lock: a.Lock,
 		Describe: a.Hypervisor.Host})
 	if err != nil {
 		return err
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	held := newTenure(claim, a.Every, a.Uptime)
+	held := newTenure(claim, a.HeartbeatInterval, a.Uptime)
 	if err := a.claim(ctx, claim, held); err != nil {
 		if ctx.Err() != nil {
 			return claim.End(context.WithoutCancel(ctx))

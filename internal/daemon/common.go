@@ -28,8 +28,8 @@ type Dependencies struct {
 	Build string
 	// Listen is where health and metrics are served: see Listen. Default: nowhere.
 	Listen string
-	// Every is how often a heartbeat is sent. Default: lease's.
-	Every time.Duration
+	// HeartbeatInterval is how often a heartbeat is sent. Default: lease's.
+	HeartbeatInterval time.Duration
 	// Boot says which start of the machine this is. Default: what the kernel says.
 	Boot string
 	// Now is the clock. Default: time.Now.

@@ -68,7 +68,7 @@ func (c *Controller) page() (done func() error, err error) {
 	ctx, end := context.WithCancel(context.Background())
 	at, _ := l.Addr().(*net.TCPAddr)
 	s := serve(l, client.PageHandler(client.PageConfig{Store: shown, Controller: c.Config, Now: c.Now,
-		Silence:  store.LeaderLeaseDuration(c.Every, c.LeaseDuration),
+		Silence:  store.LeaderLeaseDuration(c.HeartbeatInterval, c.LeaseDuration),
 		Loopback: at != nil && at.IP.IsLoopback(), Done: ctx.Done()}))
 	c.Log.Info("serves the page", "url", "http://"+s.Address()+"/")
 	return func() error {
@@ -83,7 +83,7 @@ func (c Controller) once(ctx context.Context) error {
 	defer end(nil)
 	times := newStoreTimes()
 	elector, err := store.NewElector(times.over(c.Store), store.Election{Identity: c.Name, Boot: c.Boot,
-		Session: session(), Every: c.Every, LeaseDuration: c.LeaseDuration, Alone: c.Alone})
+		Session: session(), HeartbeatInterval: c.HeartbeatInterval, LeaseDuration: c.LeaseDuration, Alone: c.Alone})
 	if err != nil {
 		return err
 	}

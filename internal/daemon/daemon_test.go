@@ -45,7 +45,7 @@ func open(t *testing.T) *boltstore.Store {
 func start(t *testing.T, s *daemon.Dependencies, run func(context.Context) error) string {
 	t.Helper()
 	listening := make(chan string, 1)
-	s.Listen, s.Every = "0", beat
+	s.Listen, s.HeartbeatInterval = "0", beat
 	s.Ready = func(address string) { listening <- address }
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -220,7 +220,7 @@ func TestTwoOfOneName(t *testing.T) {
 	}
 	until(t, "leading", leads)
 	second := daemon.Controller{Name: "a", Store: records}
-	second.Every = time.Second // a first one that is held up for less is not taken for dead
+	second.HeartbeatInterval = time.Second // a first one that is held up for less is not taken for dead
 	ctx, stop := context.WithTimeout(t.Context(), testutil.Limit(testutil.DefaultLimit))
 	defer stop()
 	err := second.Run(ctx)
@@ -238,7 +238,7 @@ func TestTheNextTakesOver(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	a := daemon.Controller{Name: "a", Store: records}
 	ready := make(chan string, 1)
-	a.Every, a.Ready = beat, func(s string) { ready <- s }
+	a.HeartbeatInterval, a.Ready = beat, func(s string) { ready <- s }
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
 	<-ready
@@ -358,7 +358,7 @@ func TestASecondAgentStartsNothing(t *testing.T) {
 			until(t, "the VM's start", func() bool { return h.runs("default/web") })
 			second := daemon.Agent{Host: "n1", Hypervisor: empty, Notifier: empty.notifier, Store: records,
 				Identity: row.second}
-			second.Every, second.Boot = 2*time.Second, "another"
+			second.HeartbeatInterval, second.Boot = 2*time.Second, "another"
 			ctx, stop := context.WithTimeout(t.Context(), testutil.Limit(testutil.DefaultLimit))
 			defer stop()
 			if err := second.Run(ctx); !row.want(err) {

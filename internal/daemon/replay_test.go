@@ -70,7 +70,7 @@ func leader(t *testing.T, store store.Store, name, conf string) (end func() []by
 	}
 	c := daemon.Controller{Name: name, Store: store, Config: s.Controller, Settings: s.Text}
 	ready := make(chan string, 1)
-	c.Audit, c.Every, c.Ready = file, beat, func(s string) { ready <- s }
+	c.Audit, c.HeartbeatInterval, c.Ready = file, beat, func(s string) { ready <- s }
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()

@@ -64,7 +64,7 @@ func (s *Dependencies) wait(ctx context.Context, gate *Gate,
 	w := mute.watch(set, nil)
 	defer s.Supervisor.follow(nil)
 	s.Supervisor.Status("waits: the store was set back: see godwit status")
-	loop := w.loop("witness", &storeCheck{gate: gate, tell: tell, every: cmp.Or(s.Every, checkInterval),
+	loop := w.loop("store-check", &storeCheck{gate: gate, tell: tell, every: cmp.Or(s.HeartbeatInterval, checkInterval),
 		end: end})
 	done, err := w.serve()
 	if err != nil {

@@ -67,7 +67,7 @@ func (w *World) claimant(p int) *Claimant {
 	config.Session = fmt.Sprintf("%s %d", w.machine(p), proc.starts)
 	claim, err := store.NewLeaseClaim(w.lines[p], store.Tenancy{Host: w.hostOf(p),
 		Identity: w.identity(p), Boot: fmt.Sprintf("%s %d", w.machine(p), proc.boots),
-		Session: config.Session, Lock: string(w.machine(p)), Every: beats, LeaseDuration: 2 * beats})
+		Session: config.Session, Lock: string(w.machine(p)), HeartbeatInterval: beats, LeaseDuration: 2 * beats})
 	must(err)
 	return &Claimant{Agent: agent.New(w.hostOf(p), config, w.phones[p], w.lines[p], w),
 		Claim: claim}
