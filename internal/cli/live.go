@@ -79,13 +79,28 @@ func fleetOf(c *client.Cluster, now time.Time) *inventory.Fleet {
 		f.VMs = append(f.VMs, vmOf(v, now))
 	}
 	slices.SortFunc(f.VMs, func(a, b inventory.VM) int { return cmp.Compare(a.ID, b.ID) })
+	f.Migrations = underWay(c)
 	f.Warnings = append(f.Warnings, inventory.Problem{File: "store", Message: writes(len(f.VMs), measured, now.Sub(oldest))})
+	if n := len(f.Migrations); n > 0 {
+		f.Warnings = append(f.Warnings, inventory.Problem{File: "store", Message: fmt.Sprintf(
+			"%s under way: a plan takes each of them as not begun, its VM on its source", humanize.Count(n, "migration"))})
+	}
 	if unknown > 0 {
 		f.Warnings = append(f.Warnings, inventory.Problem{File: "store", Message: fmt.Sprintf(
 			"the agents of %s do not say how fast their links are: they are taken for %v",
 			humanize.Count(unknown, "host"), inventory.DefaultLink)})
 	}
 	return f
+}
+
+// underWay lists the migrations that have not ended.
+func underWay(c *client.Cluster) (all []inventory.Migration) {
+	for _, m := range c.Migrations() {
+		if !m.State.Phase.Final() {
+			all = append(all, inventory.Migration{Spec: m.Spec, Phase: m.State.Phase, Source: m.State.Source, Chosen: m.State.Target})
+		}
+	}
+	return all
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -117,9 +132,10 @@ func vmOf(v *store.VM, now time.Time) inventory.VM {
 		load.Rate = d.Expected(now)
 		from = fmt.Sprintf("measured by its agent %s ago", humanize.Span(now.Sub(d.At).Seconds()))
 	}
+	can, why := v.CanMigrate()
 	vm := inventory.VM{VM: v.Now(), Host: v.Host, Namespace: v.Namespace, Labels: placement.Labels(v.Labels),
-		Strategy: v.Strategy, Migratable: v.Migratable, NotMigratableReason: v.NotMigratableReason,
-		EvacuateFrom: v.EvacuateFrom, Overhead: v.Overhead, Balloon: v.Balloon, Disk: v.Disk,
+		Strategy: v.Strategy, Migratable: can, NotMigratableReason: why, EvacuateFrom: v.EvacuateFrom, Pause: v.Pause,
+		Overhead: v.Overhead, Balloon: v.Balloon, Disk: v.LocalSize(),
 		CPURequest: v.CPURequest, Workload: load, WorkloadFrom: from}
 	if v.Placement != nil {
 		vm.Placement = *v.Placement

@@ -6,9 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -55,5 +59,45 @@ func TestAPlanOfAStoreTakesWhatWasMeasured(t *testing.T) {
 		if got := tt.fleet.Warnings[0].Message; !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%q, want %q…", got, tt.want)
 		}
+	}
+}
+
+// TestAPlanOfAStoreTakesVMsAsTheControllerDoes: with the local disks that their hardware has, with what keeps them from
+// migrating, paused or not, and with what moves.
+func TestAPlanOfAStoreTakesVMsAsTheControllerDoes(t *testing.T) {
+	const gib = hypervisor.GiB
+	hardware := &hypervisor.Hardware{Disks: []hypervisor.Disk{{Name: "root", Size: 20 * gib, Format: "qcow2"}}}
+	v := &store.VM{VM: hypervisor.VM{ID: "default/a", Memory: 4 * gib, CPUs: 2, Hardware: hardware}, Host: "n1",
+		Migratable: true, Pause: true, Overhead: gib, Balloon: gib / 2, CPURequest: 1,
+		Placement: &placement.Constraints{Apart: []string{"db"}},
+		Snapshots: []store.Snapshot{{Disk: "root", Name: "before"}}}
+	moves := &store.Migration{Spec: migration.Spec{ID: "default/a#1", VM: "default/a"},
+		State: migration.State{Phase: migration.Running, Source: "n1", Target: "n2"}}
+	over := &store.Migration{Spec: migration.Spec{ID: "default/a#0", VM: "default/a"},
+		State: migration.State{Phase: migration.Succeeded, Source: "n2", Target: "n1"}}
+	records := store.NewMemory()
+	for _, r := range []store.Record{v, moves, over} {
+		if _, err := records.Put(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var c client.Cluster
+	if err := c.Pull(t.Context(), records); err != nil {
+		t.Fatal(err)
+	}
+	f := fleetOf(&c, time.Now())
+	got, can, why := f.VMs[0], false, ""
+	if diff := cmp.Diff(*v.Place(), inventory.PlacementVM(&got)); diff != "" {
+		t.Errorf("what it takes of a host (-controller +plan):\n%s", diff)
+	}
+	if can, why = v.CanMigrate(); got.Migratable != can || got.NotMigratableReason != why || !got.Pause {
+		t.Errorf("it is %+v; the controller says %v, %q", got, can, why)
+	}
+	want := []inventory.Migration{{Spec: moves.Spec, Phase: migration.Running, Source: "n1", Chosen: "n2"}}
+	if diff := cmp.Diff(want, f.Migrations); diff != "" {
+		t.Errorf("what moves (-want +got):\n%s", diff)
+	}
+	if last := f.Warnings[len(f.Warnings)-1].Message; !strings.HasPrefix(last, "1 migration under way") {
+		t.Errorf("it says %q", last)
 	}
 }

@@ -106,9 +106,7 @@ func (s *Scenario) addMigration(w *sim.World, m inventory.Migration) error {
 	if spec.Created.IsZero() || spec.Created.After(sim.Epoch) {
 		spec.Created = sim.Epoch
 	}
-	r := store.Migration{Spec: migration.Spec{ID: spec.ID, VM: spec.VM, Created: spec.Created,
-		Priority: spec.Priority, By: spec.By, Target: spec.Target, Force: spec.Force,
-		Compat: spec.Compat}}
+	r := store.Migration{Spec: spec}
 	if _, err := w.Store().Put(context.Background(), &r); err != nil {
 		return fmt.Errorf("migration %s: %w", spec.ID, err)
 	}

@@ -151,8 +151,9 @@ func TestUnfinishedMigrationsAreTakenOver(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := build(t, taking(migration.Spec{ID: "default/m1", VM: "default/a",
-				Created: tt.created, Priority: migration.SystemCritical}))
+			want := migration.Spec{ID: "default/m1", VM: "default/a", Created: tt.created,
+				Priority: migration.SystemCritical, Timeouts: migration.Overrides{Unschedulable: new(time.Minute)}}
+			w := build(t, taking(want))
 			w.Run(time.Hour)
 			w.CheckAtRest()
 			for _, v := range w.Violations() {
@@ -162,9 +163,9 @@ func TestUnfinishedMigrationsAreTakenOver(t *testing.T) {
 			if len(all) != 1 || all[0].State.Phase != migration.Succeeded {
 				t.Fatalf("migrations %+v", all)
 			}
-			m := all[0].Spec
-			if !m.Created.Equal(tt.want) || m.Priority != migration.SystemCritical {
-				t.Errorf("it was created at %v with priority %v", m.Created, m.Priority)
+			want.Created = tt.want
+			if diff := cmp.Diff(want, all[0].Spec); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if at := w.VM("default/a").Host; at != "n2" {
 				t.Errorf("the VM is on %s", at)
