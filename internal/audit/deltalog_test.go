@@ -128,12 +128,14 @@ func TestWhatMakesNoSenseIsNotHeard(t *testing.T) {
 
 // TestAnswersHaveWords, and words stand for answers.
 func TestAnswersHaveWords(t *testing.T) {
-	for _, k := range []store.StoreKind{store.Unanswered, store.Stale, store.Unavailable,
-		store.Unreadable, store.Full} {
+	for k := store.Unanswered; k <= store.Forbidden; k++ {
 		word := audit.Failure(&store.StoreError{Kind: k})
-		if got, known := audit.FailureKind(word); !known || got != k {
+		if got, known := audit.FailureKind(word); word == "" || !known || got != k {
 			t.Errorf("%v is %q, which is %v", k, word, got)
 		}
+	}
+	if word := audit.Failure(&store.StoreError{Kind: store.Forbidden + 1}); word == "" {
+		t.Error("an error of a kind that is new reads as success")
 	}
 	if audit.Failure(nil) != "" || audit.Failure(io.EOF) != "unanswered" {
 		t.Error("what is no answer has another word")

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -30,7 +31,7 @@ func (c *timeline) add(r store.Record) {
 			delete(c.fleet, r.Key())
 			return
 		}
-		c.spec.VMs = append(c.spec.VMs, vmSpec(r))
+		c.spec.VMs = append(c.spec.VMs, c.vmSpec(r))
 	}
 }
 
@@ -70,31 +71,57 @@ func speed(b hypervisor.Bandwidth) string {
 	return fmt.Sprintf("%dB/s", int64(b))
 }
 
-func vmSpec(v *store.VM) inventory.VMSpec {
+func (c *timeline) vmSpec(v *store.VM) inventory.VMSpec {
 	namespace, name, found := strings.Cut(string(v.VM.ID), "/")
 	if !found {
 		namespace, name = "", namespace
 	}
 	vm := v.Now()
+	can, why := v.CanMigrate()
 	s := inventory.VMSpec{Name: name, Namespace: namespace, Host: string(v.Host),
 		Memory: amount(vm.Memory), CPUs: vm.CPUs, Labels: placement.Labels(v.Labels),
-		Strategy: v.Strategy.String(), WhyNot: v.NotMigratableReason, Marked: v.EvacuateFrom != "" && v.EvacuateFrom == v.Host}
+		Strategy: v.Strategy.String(), WhyNot: why, Marked: v.EvacuateFrom != "" && v.EvacuateFrom == v.Host,
+		Paused: v.Pause}
+	s.CPURequest = v.CPURequest
+	if v.Overhead > 0 {
+		s.Overhead = amount(v.Overhead)
+	}
+	if v.Balloon > 0 {
+		s.Balloon = amount(v.Balloon)
+	}
+	if disk := v.LocalSize(); disk > 0 { // as one: what it takes to copy is the same
+		s.Hardware = &inventory.Hardware{Disks: []inventory.Disk{{Name: "local", Size: amount(disk)}}}
+	}
 	if namespace == "default" {
 		s.Namespace = ""
 	}
-	if !v.Migratable {
+	if !can {
 		no := false
 		s.Migratable = &no
 	}
-	if c := v.Placement; c != nil {
-		s.NodeSelector, s.Affinity, s.Apart = c.Selector, c.Affinity, c.Apart
-		s.Tenant = c.Tenant
-		for _, t := range c.Tolerations {
+	if p := v.Placement; p != nil {
+		s.NodeSelector, s.Affinity, s.Apart = p.Selector, p.Affinity, p.Apart
+		s.Tenant = p.Tenant
+		for _, t := range p.Tolerations {
 			s.Tolerations = append(s.Tolerations, toleration(t))
 		}
-		s.With, s.Without = names(c.With), names(c.Without)
+		s.With, s.Without, s.Groups = names(p.With), names(p.Without), c.groups(p.Groups)
 	}
 	return s
+}
+
+// groups writes the rules of groups into the scenario, and returns their names.
+func (c *timeline) groups(rules []placement.GroupRule) (list inventory.Words) {
+	for _, r := range rules {
+		if c.spec.Groups == nil {
+			c.spec.Groups = map[string]inventory.Group{}
+		}
+		name := strings.Join(strings.Fields(r.Group), "-") // a scenario has no spaces in names
+		if c.spec.Groups[name] = (inventory.Group{Policy: r.Policy, Max: r.Max, Domain: r.Domain}); !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return list
 }
 
 func names(ids []hypervisor.VMID) (list inventory.Words) {

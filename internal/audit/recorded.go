@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -108,7 +109,7 @@ func (s *recorded) did(l Line) {
 // failures are the words for the kinds of a store's errors.
 var failures = map[store.StoreKind]string{store.Unanswered: "unanswered",
 	store.Stale: "stale", store.Unavailable: "unavailable", store.Unreadable: "unreadable",
-	store.Full: "full", store.Forbidden: "forbidden"}
+	store.Full: "full", store.Forbidden: "forbidden", store.SetBack: "set-back", store.Foreign: "foreign"}
 
 // Failure is the word of a log for an error of a store; "" for none.
 func Failure(err error) string {
@@ -116,7 +117,7 @@ func Failure(err error) string {
 		return ""
 	}
 	if e, is := errors.AsType[*store.StoreError](err); is {
-		return failures[e.Kind]
+		return cmp.Or(failures[e.Kind], failures[store.Unanswered])
 	}
 	return failures[store.Unanswered]
 }

@@ -81,6 +81,8 @@ func (c *timeline) begin(t *term) error {
 	c.spec.Control = f.Control
 	c.spec.Mode = cmp.Or(f.Mode, f.Evacuation.Mode)
 	c.spec.Order, c.spec.Evacuation = cmp.Or(f.Order, f.Evacuation.Order), config.Evacuation{}
+	c.spec.OnUnmovable = cmp.Or(f.OnUnmovable, f.Evacuation.OnUnmovable)
+	c.spec.Grace = cmp.Or(f.Grace, f.Evacuation.Grace)
 	c.spec.EvictionStrategy = s.Controller.Evacuation.Strategy.String()
 	c.spec.Defaults = inventory.DefaultsSpec{LoadSpec: inventory.LoadSpec{Class: "web"}}
 	return nil
@@ -178,6 +180,7 @@ func (c *timeline) write() ([]byte, error) {
 		{"namespaces", c.spec.Namespaces}, {"evictionStrategy", c.spec.EvictionStrategy},
 		{"limits", c.spec.Limits},
 		{"mode", c.spec.Mode}, {"order", c.spec.Order}, {"compatible", c.spec.Compatible},
+		{"onUnmovable", c.spec.OnUnmovable}, {"grace", c.spec.Grace}, {"groups", c.spec.Groups},
 		{"timeouts", c.spec.Timeouts}, {"backoff", c.spec.Backoff},
 		{"avoidFor", c.spec.AvoidFor}, {"keep", c.spec.Keep}, {"quotas", c.spec.Quotas},
 		{"defaults", c.spec.Defaults},

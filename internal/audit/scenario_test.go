@@ -24,6 +24,9 @@ const wantScenario = `name: after the log of controller/a
 config: {parallelMigrationsPerCluster: 3}
 evictionStrategy: LiveMigrate
 order: SmallestFirst
+onUnmovable: Keep
+grace: 2m
+groups: {db-set: {policy: anti-affinity, max: 2, domain: rack}}
 defaults: {class: web}
 hosts:
 - {name: n1, memory: 64GiB, cpus: 64, link: 10Gbit/s}
@@ -35,8 +38,8 @@ vms:
 - {name: big, host: n1, memory: 8GiB, cpus: 1}
 - {name: small, host: n1, memory: 1GiB, cpus: 1}
 ` + `- {name: other, namespace: prod, host: n3, memory: 1GiB, cpus: 1, labels: {app: x}, ` +
-	`strategy: External, migratable: false, whyNot: it has a GPU, nodeSelector: {rack: a}, ` +
-	`tolerations: ["gpu=yes:NoSchedule", "*"], apart: [db], without: [default/big], tenant: acme}
+	`strategy: External, migratable: false, whyNot: it has a GPU, paused: true, nodeSelector: {rack: a}, ` +
+	`tolerations: ["gpu=yes:NoSchedule", "*"], apart: [db], overhead: 256MiB, balloon: 1MiB, cpuRequest: 1, groups: [db-set], without: [default/big], tenant: acme, hardware: {disks: [{name: local, size: 3GiB}]}}
 events:
 - 30s mark prod/other
 - 30s unmark prod/other
@@ -74,8 +77,11 @@ func constrained(c *cluster) (vm func(name string, how func(*store.VM))) {
 	vm("prod/other", func(v *store.VM) {
 		v.Labels, v.Migratable, v.NotMigratableReason = migration.Labels{"app": "x"}, false, "it has a GPU"
 		v.Strategy = evacuation.External
+		v.Overhead, v.Balloon, v.CPURequest, v.Disk = hypervisor.GiB/4, hypervisor.MiB, 1, 3*hypervisor.GiB
+		v.Pause = true
 		v.Placement = &placement.Constraints{Selector: placement.Labels{"rack": "a"},
 			Without: []hypervisor.VMID{"default/big"}, Tenant: "acme", Apart: []string{"db"},
+			Groups: []placement.GroupRule{{Group: "db set", Policy: placement.AntiAffinity, Max: 2, Domain: "rack"}},
 			Tolerations: []placement.Toleration{{Key: "gpu", Value: "yes",
 				Effect: placement.NoSchedule}, {Exists: true}}}
 	})
@@ -88,7 +94,7 @@ func constrained(c *cluster) (vm func(name string, how func(*store.VM))) {
 // story is a log in which all happens that a scenario can say.
 func story(t *testing.T) []byte {
 	c := newCluster(t, t.TempDir(),
-		"config: {parallelMigrationsPerCluster: 3}\nevacuation: {order: SmallestFirst}\n")
+		"config: {parallelMigrationsPerCluster: 3}\nevacuation: {order: SmallestFirst, onUnmovable: Keep, grace: 2m}\n")
 	c.host("n2", func(h *store.Host) {
 		h.Labels = placement.Labels{"rack": "a"}
 		h.Taints = []placement.Taint{{Key: "gpu", Value: "yes", Effect: placement.NoSchedule}}
