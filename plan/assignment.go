@@ -61,13 +61,13 @@ type question struct {
 }
 
 func (b *assignment) ask(vm int) question {
-	v, at := &b.fleet.VMs[vm].VM, b.home[vm]
+	v, at := &b.fleet.VMs[vm], b.home[vm]
 	seen := b.hosts[at : at+1]
 	if len(v.Constraints.Groups) > 0 {
 		seen = b.hosts
 	}
-	return question{b: b, vm: v, rules: b.rules, o: placement.Options{Source: b.hosts[at].Name,
-		Move: placement.CompareHosts(v, b.hosts[at].Name, seen)}}
+	return question{b: b, vm: &v.VM, rules: b.rules, o: placement.Options{Source: b.hosts[at].Name,
+		Move: v.Compare(b.hosts[at].Name, seen)}}
 }
 
 // fits reports whether a host takes the VM. Most VMs go to the first host that is asked: which rules can

@@ -208,7 +208,7 @@ func (p *planner) best(depth int) attempt {
 
 // memory and processors are what a VM may have little of: of a group each member.
 func memory(v *VM) int64     { return int64(v.Demand()) / int64(v.Weight()) }
-func processors(v *VM) int64 { return int64(v.CPUs) / int64(v.Weight()) }
+func processors(v *VM) int64 { return int64(v.DemandCPUs()) / int64(v.Weight()) }
 
 // easiest returns the VMs to leave, first those that need least of something: of small ones more
 // find room.

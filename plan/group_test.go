@@ -10,6 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/plan"
 )
 
@@ -148,5 +149,34 @@ func TestWhatAMaintenanceShutsDownKeepsNoOthers(t *testing.T) {
 	if a := plan.Drain(d.Fleet, []hypervisor.HostName{"n1"}); len(a.Left) > 0 ||
 		!slices.Equal(d.ShutDown, []hypervisor.VMID{"default/gpu"}) {
 		t.Errorf("%v stay, %v are shut down", a.Left, d.ShutDown)
+	}
+}
+
+// A VM that leaves by a restart is asked about as the controller asks about it: what only a live move needs keeps it
+// nowhere. Its host device stays behind when it moves live, and the other processor is another maker's.
+func TestAVMThatLeavesByARestartGoesWhereItCanStart(t *testing.T) {
+	const text = `
+evictionStrategy: LiveMigrateIfPossible
+hosts:
+- {name: n1, memory: 8GiB, cpus: 4, devices: {gpu: 1}, cpuVendor: Intel}
+- {name: n2, memory: 8GiB, cpus: 4, devices: {gpu: 1}, cpuVendor: AMD}
+vms:
+- {name: gpu, host: n1, memory: 1GiB, whyNot: it has a GPU, devices: [{class: gpu, stays: true}]}
+`
+	f, err := inventory.ReadFleet("f", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	vm := inventory.PlacementVM(&f.VMs[0])
+	for _, rebuild := range []bool{true, false} { // the controller's question is the judge
+		a := placement.Decide(&placement.Config{}, &placement.Request{VM: &vm, Source: "n1", Rebuild: rebuild}, inventory.OpenLedger(f))
+		if can := a.Outcome == placement.Accepted; can != rebuild {
+			t.Fatalf("with Rebuild %v it is %+v", rebuild, a)
+		}
+	}
+	d := plan.DrainFleet(f, []hypervisor.HostName{"n1"}, evacuation.Params{Strategy: f.EvictionStrategy})
+	p := plan.Drain(d.Fleet, []hypervisor.HostName{"n1"})
+	if len(p.Left) > 0 || plan.Count(p.Waves) != 1 || p.Waves[0][0].Target != "n2" {
+		t.Errorf("the plan is %+v", p)
 	}
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"container/heap"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -118,8 +119,8 @@ func (l *ladder) best(vm, not int) (best int, known bool) {
 
 // roomAt reports whether a host has room for the size.
 func (l *ladder) roomAt(h *placement.Host) bool {
-	return (l.need <= 0 || l.need <= h.FreeMemory()) &&
-		(l.size.CPUs <= 0 || l.size.CPUs <= h.FreeCPUs())
+	cpus := cmp.Or(l.size.CPURequest, l.size.CPUs)
+	return (l.need <= 0 || l.need <= h.FreeMemory()) && (cpus <= 0 || cpus <= h.FreeCPUs())
 }
 
 // Len implements [heap.Interface].

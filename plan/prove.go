@@ -23,8 +23,9 @@ type prover struct {
 // A likeness is all that the hosts on which a VM could be depend on, where it asks for nothing
 // but room. VMs that are alike share what is found for them: there may be many of each.
 type likeness struct {
-	size placement.Size
-	home int
+	size     placement.Size
+	home     int
+	restarts bool
 }
 
 // stuck returns those of the VMs that can never move, with a proof each.
@@ -197,7 +198,7 @@ func (x *prover) taker(vm int, hosts []placement.Host, keep []int) func(host int
 	}
 	v := x.relaxed(vm, keep)
 	o := placement.Options{Source: x.fleet.VMs[vm].Home}
-	o.Move = placement.CompareHosts(&v, o.Source, hosts)
+	o.Move = (&VM{VM: v, Restarts: x.fleet.VMs[vm].Restarts}).Compare(o.Source, hosts)
 	rules := placement.Active(x.fleet.Rules(), &v, o)
 	return func(host int) bool { return placement.FitsAll(rules, &v, &hosts[host], o) }
 }
@@ -246,7 +247,7 @@ func (x *prover) options() {
 			continue
 		}
 		v := &x.fleet.VMs[vm].VM
-		alike, plain := likeness{placement.SizeOf(v), home}, !placement.Asks(&v.Constraints)
+		alike, plain := likeness{placement.SizeOf(v), home, x.fleet.VMs[vm].Restarts}, !placement.Asks(&v.Constraints)
 		at := known[alike]
 		if at == nil || !plain {
 			at = x.takers(vm, x.alone, nil)
@@ -358,7 +359,7 @@ func (x *prover) names(vms []int) []hypervisor.VMID {
 func (x *prover) refusals(vm int, keep []int) []Refusal {
 	v, hosts := x.relaxed(vm, keep), x.kept(keep)
 	o := placement.Options{Source: x.fleet.VMs[vm].Home}
-	o.Move = placement.CompareHosts(&v, o.Source, hosts)
+	o.Move = (&VM{VM: v, Restarts: x.fleet.VMs[vm].Restarts}).Compare(o.Source, hosts)
 	var all []Refusal
 	for host := range hosts {
 		if hosts[host].Name == o.Source {

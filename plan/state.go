@@ -104,13 +104,11 @@ func (s *State) survey(vm int) *placement.Move {
 	v, at := &s.fleet.VMs[vm], s.home[vm]
 	switch {
 	case at == nowhere:
-		m := placement.CompareHosts(&v.VM, "", s.hosts)
-		m.Rebuild = true
-		return m
+		return v.Compare("", s.hosts)
 	case len(v.Constraints.Groups) == 0:
-		return placement.CompareHosts(&v.VM, s.hosts[at].Name, s.hosts[at:at+1])
+		return v.Compare(s.hosts[at].Name, s.hosts[at:at+1])
 	}
-	return placement.CompareHosts(&v.VM, s.hosts[at].Name, s.hosts)
+	return v.Compare(s.hosts[at].Name, s.hosts)
 }
 
 // Fits reports whether a host takes the VM.

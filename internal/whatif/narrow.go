@@ -31,7 +31,8 @@ func (p *Play) spares() int {
 func (p *Play) narrow() *Play {
 	f := p.Scenario.Fleet
 	part := p.partakers()
-	if len(f.Hosts) <= 2*(len(part)+p.spares()) || len(f.Quotas) > 0 || p.Scenario.Controller.Adaptive {
+	if len(f.Hosts) <= 2*(len(part)+p.spares()) || len(f.Quotas) > 0 || len(p.Scenario.Controller.Quotas) > 0 ||
+		p.Scenario.Controller.Adaptive {
 		return p
 	}
 	for _, fault := range p.Scenario.Vary.Faults {

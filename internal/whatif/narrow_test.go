@@ -11,6 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/internal/whatif"
+	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/plan"
 )
 
@@ -63,6 +64,9 @@ func TestBystandersChangeNothing(t *testing.T) {
 			s.Vary.Faults = []config.Fault{{Event: []string{"crash-agent", "any-host", "for=1m"}}}
 		},
 		"limits of the fleet": func(s *config.Scenario) { s.Controller.Adaptive = true },
+		"quotas of tenants": func(s *config.Scenario) {
+			s.Controller.Quotas = map[string]placement.Amount{"acme": {}}
+		},
 	} {
 		other := *whole
 		scene := *whole.Scenario

@@ -196,6 +196,32 @@ func TestSoloTellsWhoDoesNotConverge(t *testing.T) {
 	}
 }
 
+// VMs of one size are not alike where one crosses a slow up-link of its rack, or one is paused.
+func TestSoloTellsWiresAndPausesApart(t *testing.T) {
+	p := planned(parse(t, `
+hosts:
+- {name: "n[1-2]", memory: 64GiB, cpus: 32, link: 10Gbit/s, rack: a, uplink: 1Gbit/s}
+- {name: n3, memory: 64GiB, cpus: 32, link: 10Gbit/s, rack: b, uplink: 1Gbit/s}
+vms:
+- {name: near, host: n1, memory: 8GiB, class: idle}
+- {name: far, host: n1, memory: 8GiB, class: idle}
+- {name: paused, host: n1, memory: 9GiB, dirty: 3GiB/s, workingSet: 8GiB, paused: true}
+- {name: runs, host: n1, memory: 9GiB, dirty: 3GiB/s, workingSet: 8GiB}
+`), "n1")
+	p.Waves = []plan.Wave{{{VM: "default/near", Source: "n1", Target: "n2"}, {VM: "default/far", Source: "n1", Target: "n3"},
+		{VM: "default/paused", Source: "n1", Target: "n2"}, {VM: "default/runs", Source: "n1", Target: "n2"}}}
+	solos, err := p.Solos(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if near, far := solos["default/near"], solos["default/far"]; !near.Done || !far.Done || far.Took < 4*near.Took {
+		t.Errorf("in the rack %+v, out of it %+v", near, far)
+	}
+	if stands, runs := solos["default/paused"], solos["default/runs"]; !stands.Done || runs.Done {
+		t.Errorf("paused %+v, running %+v", stands, runs)
+	}
+}
+
 // tight has room for the large VM when the small one has moved.
 const tight = `
 hosts:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/plan"
 )
 
@@ -76,32 +77,61 @@ func (p *Play) With(s Settings, solos map[hypervisor.VMID]MoveResult) *Play {
 	return next
 }
 
+// selectsHosts reports whether a policy is for the VMs on, or on their way to, some hosts.
+func selectsHosts(p migration.Policy) bool {
+	if p.Selectors == nil {
+		return false
+	}
+	for label := range migration.PolicyLabels(nil, "", "") {
+		if _, is := p.Selectors.VM[label]; is {
+			return true
+		}
+	}
+	return false
+}
+
 // Solos plays each VM's first move alone: see [Play.Solo]. VMs that are alike are
 // played once.
 func (p *Play) Solos(ctx context.Context) (map[hypervisor.VMID]MoveResult, error) {
-	type kind struct {
-		memory, disks  hypervisor.Bytes
-		load           string
-		policy         string
-		source, target hypervisor.Bandwidth
-		restarts       bool
+	type wire struct {
+		link, uplink hypervisor.Bandwidth
+		rack         string
 	}
-	link := map[hypervisor.HostName]hypervisor.Bandwidth{}
+	type kind struct {
+		memory           hypervisor.Bytes
+		disks, declared  hypervisor.Bytes
+		load             string
+		policy           string
+		source, target   wire
+		restarts, paused bool
+		from, to         hypervisor.HostName // where policies tell hosts apart
+	}
+	wires := map[hypervisor.HostName]wire{}
 	for i := range p.Scenario.Fleet.Hosts {
-		link[p.Scenario.Fleet.Hosts[i].Name] = p.Scenario.Fleet.Hosts[i].Link
+		h := &p.Scenario.Fleet.Hosts[i]
+		w := wire{link: h.Link}
+		if f := h.Facts; f != nil && f.Rack != "" {
+			w.rack, w.uplink = f.Rack, f.Uplink
+		}
+		wires[h.Name] = w
 	}
 	vms := map[hypervisor.VMID]*inventory.VM{}
 	for i := range p.Scenario.Fleet.VMs {
 		vms[p.Scenario.Fleet.VMs[i].ID] = &p.Scenario.Fleet.VMs[i]
 	}
+	byHost := slices.ContainsFunc(slices.Concat(p.Scenario.Fleet.Policies, p.Scenario.Controller.Policies), selectsHosts)
 	known, solos := map[kind]MoveResult{}, map[hypervisor.VMID]MoveResult{}
 	for _, m := range slices.Concat(p.Waves...) {
 		v := vms[m.VM]
 		if _, again := solos[m.VM]; again || v == nil {
 			continue
 		}
-		k := kind{v.Memory, v.LocalSize(), fmt.Sprint(v.Workload),
-			v.Namespace + fmt.Sprint(v.Labels), link[m.Source], link[m.Target], p.Stops.restarts(m.VM)}
+		k := kind{memory: v.Memory, disks: v.LocalSize(), declared: v.Disk, load: fmt.Sprint(v.Workload),
+			policy: v.Namespace + fmt.Sprint(v.Labels), source: wires[m.Source], target: wires[m.Target],
+			restarts: p.Stops.restarts(m.VM), paused: v.Pause}
+		if byHost {
+			k.from, k.to = m.Source, m.Target
+		}
 		if _, alike := known[k]; !alike {
 			result, err := p.Solo(ctx, m)
 			if err != nil {

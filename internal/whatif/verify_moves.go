@@ -76,6 +76,7 @@ func (b *occupancy) last(m plan.Move, wave plan.Wave) error {
 	full := *target
 	*target, _ = full.Without(&v.VM, true)
 	o := placement.Options{Source: m.Source, Move: placement.CompareHosts(&v.VM, m.Source, b.hosts)}
+	o.Move.Rebuild = v.Restarts
 	why := placement.CheckAll(b.rules, &v.VM, target, o)
 	if *target = full; len(why) > 0 {
 		return fmt.Errorf("%+v: %v", m, why)
