@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -179,10 +180,8 @@ func (c *Controller) observeMove(p *store.Plan, move int) moveObservation {
 		return moveObservation{}
 	}
 	s := moveObservation{Known: true, Host: g.rec.Host, Off: whyNotRunning(g.rec), Follows: c.cache.follows(g, m.Target)}
-	if !g.rec.Migratable {
-		if s.Fixed = g.rec.NotMigratableReason; s.Fixed == "" {
-			s.Fixed = "its record does not say why"
-		}
+	if can, why := g.rec.CanMigrate(); !can {
+		s.Fixed = cmp.Or(why, "its record does not say why")
 	}
 	own := migration.ID("")
 	if m.State != store.MoveWaits {

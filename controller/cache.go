@@ -345,7 +345,7 @@ func (v *cache) learnVM(r *store.VM) {
 		g.rec = r
 		v.move(g, r.Host)
 	}
-	if !placed || old.Host != r.Host || old.Ended != r.Ended || old.Evicted != r.Evicted || old.Stopped != r.Stopped ||
+	if !placed || old.Host != r.Host || old.EvacuateFrom != r.EvacuateFrom || old.Ended != r.Ended || old.Evicted != r.Evicted || old.Stopped != r.Stopped ||
 		old.ActiveMigration != r.ActiveMigration && slices.ContainsFunc(g.migrations, succeeded) {
 		v.updateReservation(string(r.VM.ID), g)
 	}

@@ -141,10 +141,13 @@ func (c *Controller) ordered(o *hostOrder, run string, terms evacuation.Terms) *
 			Effect: placement.NoSchedule})
 		next.Drain = terms.Or(next.Drain)
 	case o.Undrain:
-		next.Drain = evacuation.Terms{}
 		next.Taints = slices.DeleteFunc(slices.Clone(next.Taints), func(t placement.Taint) bool {
 			return t.Key == key && t.Value == drainValue(run)
 		})
+		next.Drain = evacuation.Terms{}
+		if !slices.ContainsFunc(next.Taints, func(t placement.Taint) bool { return t.Key == key }) {
+			next.DrainBy, next.DrainPace = nil, nil // an operator's drain keeps its deadline
+		}
 	}
 	return &next
 }

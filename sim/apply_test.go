@@ -3,6 +3,7 @@ package sim_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,6 +96,22 @@ func TestWhatHasBecomeStaleIsSkippedOrPlannedAnew(t *testing.T) {
 	}
 	if moves[0].State != store.MoveSkipped || moves[2].State != store.MoveSkipped {
 		t.Errorf("not skipped: %+v", moves)
+	}
+}
+
+// A VM that got a snapshot of a local disk since the plan was made is not asked to migrate.
+func TestAMoveOfAVMWithASnapshotIsSkipped(t *testing.T) {
+	w, _ := applying(t, sim.Config{})
+	v := *w.VM("default/v1-1")
+	v.VM.Hardware = &hypervisor.Hardware{Disks: []hypervisor.Disk{{Name: "root", Size: hypervisor.GiB}}}
+	v.Snapshots = []store.Snapshot{{Disk: "root", Name: "before"}}
+	if _, err := w.Store().Put(t.Context(), &v); err != nil {
+		t.Fatal(err)
+	}
+	w.At(3*time.Second, sim.Apply{Plan: planned()})
+	_, why := v.CanMigrate()
+	if m := settled(t, w).Moves[0]; m.State != store.MoveSkipped || !strings.Contains(m.Because, why) || m.Asked > 0 {
+		t.Errorf("%+v, want it skipped: %s", m, why)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -102,6 +103,25 @@ func TestMaintenanceCarriesOutMovesAndLeavesOperatorsCordons(t *testing.T) {
 		if home := hostName("n" + string(vm[9])); w.VM(vm).Host != home {
 			t.Errorf("%s is on %s", vm, w.VM(vm).Host)
 		}
+	}
+}
+
+// The deadline that an operator gives the drain of a run ends with that drain, and so does what it allowed: later
+// migrations from the host go neither by post-copy nor slowed down.
+func TestTheDeadlineOfADrainEndsWithIt(t *testing.T) {
+	w, _ := maintained(t, sim.Config{}, rolling())
+	for len(w.HostRecord("n1").Taints) == 0 {
+		w.Run(w.Now() + time.Second)
+	}
+	h := *w.HostRecord("n1")
+	h.DrainBy = &evacuation.Deadline{By: sim.Epoch.Add(w.Now() + time.Second)}
+	h.DrainPace = &evacuation.Pace{}
+	if _, err := w.Store().Put(t.Context(), &h); err != nil {
+		t.Fatal(err)
+	}
+	w.Run(24 * time.Hour)
+	if h := w.HostRecord("n1"); len(h.Taints) > 0 || h.DrainBy != nil || h.DrainPace != nil {
+		t.Errorf("%+v", h)
 	}
 }
 

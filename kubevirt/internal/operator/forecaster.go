@@ -175,7 +175,8 @@ func alike(a, b *evacuate.Forecast) bool {
 			return false
 		}
 	}
-	return near(a.At, a.P50, b.At, b.P50) && near(a.At, a.P95, b.At, b.P95)
+	return near(a.At, a.P50, b.At, b.P50) && near(a.At, a.P95, b.At, b.P95) && near(a.At, a.P99, b.At, b.P99) &&
+		near(a.At, a.Max, b.At, b.Max)
 }
 
 func near(a time.Time, afterA *time.Duration, b time.Time, afterB *time.Duration) bool {
