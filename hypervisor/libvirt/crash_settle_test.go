@@ -207,11 +207,12 @@ func (o *operator) neverBegun() (result string, where name) {
 }
 
 // judgeOverlap: only by a mistake of libvirt's may two run, and not for long. It
-// makes that one only where a libvirtd or the link was lost.
+// makes that one only where a libvirtd or the link was lost. Where the target's QEMU dies before libvirt has told its
+// source that the guest runs, the source goes on from the switch-over, after the death: see docs/known-hypervisor-faults.md.
 func (r *round) judgeOverlap() {
 	d, ok := r.twice.length()
 	lost := r.victim == sourceDaemon || r.victim == targetDaemon || r.victim == linkReset ||
-		r.victim == linkCut || r.instead != nil
+		r.victim == linkCut || r.victim == targetQEMU || r.instead != nil
 	switch {
 	case !ok:
 	case r.strict || !lost:

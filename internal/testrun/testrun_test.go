@@ -244,6 +244,17 @@ func TestOnlyTheSameCommitIsTakenAsPassed(t *testing.T) {
 	}
 }
 
+// What Go 1.26 prints when its own deadline ends a fuzz target, and what it prints of an input that fails.
+func TestAFuzzTargetThatEndsLateHasNotFailed(t *testing.T) {
+	const late = "fuzz: elapsed: 2s, execs: 4264 (2104/sec)\n--- FAIL: FuzzCheck (2.04s)\n    context deadline exceeded\nFAIL\n"
+	for said, want := range map[string]bool{late: true, late + "Failing input written to testdata/fuzz/FuzzCheck/1\n": false,
+		"--- FAIL: FuzzCheck (0.04s)\n    got: context deadline exceeded\nFAIL\n": false, "PASS\n": false} {
+		if got := endsLate([]byte(said)); got != want {
+			t.Errorf("%v for %q", got, said)
+		}
+	}
+}
+
 func TestASkipIsCountedByItsReason(t *testing.T) {
 	for _, row := range []struct{ want, said string }{
 		{"no KVM here", "    kvm_test.go:12: no KVM here\n"},
