@@ -153,7 +153,7 @@ func (c *Controller) ordered(o *hostOrder, run string, terms evacuation.Terms) *
 }
 
 // drainValue is the value of the drain taint of a run.
-func drainValue(run string) string { return "maintenance/" + run }
+func drainValue(run string) string { return store.MaintenanceDrain + run }
 
 // serviceSight returns what is known about a host.
 func (c *Controller) serviceSight(name hypervisor.HostName) serviceSight {

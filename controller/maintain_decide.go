@@ -438,6 +438,7 @@ func (d *maintenanceDecision) hook(h *store.ServicedHost, s *serviceSight) {
 		d.stop("the hook of %s failed: %s", h.Name, a.Why)
 	case a.State == store.HookBegan:
 		h.Because = "its hook runs, by " + a.By
+		d.uncordoned(h, s)
 		if d.late(a.Began, 0, d.run.HookWithin) && d.late(h.Since, 0, d.run.HookWithin) {
 			d.stop("the hook of %s has not ended after %v, by %s", h.Name, d.run.HookWithin, a.By)
 		}
@@ -449,6 +450,7 @@ func (d *maintenanceDecision) hook(h *store.ServicedHost, s *serviceSight) {
 
 // check decides about a host whose hook has ended.
 func (d *maintenanceDecision) check(h *store.ServicedHost, s *serviceSight) {
+	d.uncordoned(h, s) // it may take VMs before it has passed
 	why := d.unfit(h, s)
 	if h.Because = why; why == "" {
 		d.enter(h, store.ServiceDone, "")

@@ -106,6 +106,28 @@ func TestMaintenanceCarriesOutMovesAndLeavesOperatorsCordons(t *testing.T) {
 	}
 }
 
+// A host that an operator uncordons while its hook runs, or while it is checked, takes VMs that die with its reboot: the
+// run stops.
+func TestAHostThatIsUncordonedUnderItsHookStopsTheRun(t *testing.T) {
+	for _, state := range []store.HookState{store.HookBegan, store.HookDone} {
+		w := grid(t, sim.Config{Claims: true, Marks: true}, 5, 3, 2)
+		m := rolling()
+		m.Software = "QEMU 99" // the check does not pass
+		w.At(time.Second, sim.Maintain{Run: m})
+		w.At(10*time.Minute, sim.Answer{Run: "patch", Answer: store.ServiceAnswer{Host: "n1", Hook: 1, State: state,
+			By: "ann", Began: sim.Epoch.Add(10 * time.Minute)}})
+		w.Run(11 * time.Minute)
+		if m := w.Maintenance("patch"); m.Stopped != "" {
+			t.Fatalf("%v: it has stopped before: %s", state, m.Stopped)
+		}
+		w.At(12*time.Minute, sim.Open{Host: "n1"})
+		w.Run(13 * time.Minute)
+		if m := w.Maintenance("patch"); m.Stopped != "n1 was uncordoned by an operator" {
+			t.Errorf("%v: %q; %+v", state, m.Stopped, m.Host("n1"))
+		}
+	}
+}
+
 // The deadline that an operator gives the drain of a run ends with that drain, and so does what it allowed: later
 // migrations from the host go neither by post-copy nor slowed down.
 func TestTheDeadlineOfADrainEndsWithIt(t *testing.T) {

@@ -68,6 +68,9 @@ func (m *Maintenance) Halted() bool {
 	return m.Ended.IsZero() && m.Stopped != "" && m.Resumes <= m.Resumed
 }
 
+// MaintenanceDrain begins the value of the drain taint of a run, before its name. An operator's has no value.
+const MaintenanceDrain = "maintenance/"
+
 // A MaintenanceBatch is hosts that are serviced together.
 type MaintenanceBatch struct {
 	Hosts []hypervisor.HostName

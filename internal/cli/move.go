@@ -142,6 +142,11 @@ func drainVerb(f *sessionFlags) *cobra.Command {
 					"they are for a drain that is late")
 			}
 			return f.at(c, func(ctx context.Context, d *session) error {
+				if until != "" { // before anything is changed
+					if err := d.CheckDeadline(hostName(args[0]), by); err != nil {
+						return err
+					}
+				}
 				h, err := d.DrainOn(ctx, hostName(args[0]), terms)
 				if err == nil && until != "" {
 					h, err = d.DrainUntil(ctx, hostName(args[0]), by)

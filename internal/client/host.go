@@ -42,6 +42,16 @@ func (d *Client) Drain(ctx context.Context, name hypervisor.HostName) (*store.Ho
 	return d.DrainOn(ctx, name, evacuation.Terms{})
 }
 
+// undrained is the taint of a drain by an operator, where there is none.
+func (d *Client) undrained(h *store.Host) []placement.Taint {
+	for _, t := range h.Taints {
+		if d.drains(t) && !strings.HasPrefix(t.Value, store.MaintenanceDrain) {
+			return nil
+		}
+	}
+	return []placement.Taint{{Key: d.drain(), Effect: placement.NoSchedule}}
+}
+
 // DrainOn is Drain with terms: what happens to VMs that cannot be migrated. Unset terms stay as
 // they are.
 func (d *Client) DrainOn(ctx context.Context, name hypervisor.HostName, terms evacuation.Terms) (
@@ -52,21 +62,28 @@ func (d *Client) DrainOn(ctx context.Context, name hypervisor.HostName, terms ev
 	}
 	return d.changeHost(ctx, name, func(h *store.Host) error {
 		h.Drain = terms.Or(h.Drain)
-		if !d.Draining(h) {
-			h.Taints = append(slices.Clip(h.Taints), placement.Taint{Key: d.drain(),
-				Effect: placement.NoSchedule})
-		}
+		h.Taints = append(slices.DeleteFunc(slices.Clone(h.Taints), func(t placement.Taint) bool { // it is the operator's now
+			return d.drains(t) && strings.HasPrefix(t.Value, store.MaintenanceDrain)
+		}), d.undrained(h)...)
 		return nil
 	})
 }
 
-// DrainUntil gives the drain of a host a deadline, or another one.
-func (d *Client) DrainUntil(ctx context.Context, name hypervisor.HostName, by evacuation.Deadline) (*store.Host, error) {
+// CheckDeadline returns why the drain of a host cannot have a deadline.
+func (d *Client) CheckDeadline(name hypervisor.HostName, by evacuation.Deadline) error {
 	switch {
 	case !by.By.After(d.Now()):
-		return nil, refuse("drain "+string(name), "the deadline %s has passed", by.By.Format(time.DateTime))
+		return refuse("drain "+string(name), "the deadline %s has passed", by.By.Format(time.DateTime))
 	case by.PerSource < 0 || by.PerCluster < 0:
-		return nil, refuse("drain "+string(name), "limits must not be below zero")
+		return refuse("drain "+string(name), "limits must not be below zero")
+	}
+	return nil
+}
+
+// DrainUntil gives the drain of a host a deadline, or another one.
+func (d *Client) DrainUntil(ctx context.Context, name hypervisor.HostName, by evacuation.Deadline) (*store.Host, error) {
+	if err := d.CheckDeadline(name, by); err != nil {
+		return nil, err
 	}
 	return d.changeHost(ctx, name, func(h *store.Host) error {
 		if h.DrainBy == nil || *h.DrainBy != by {

@@ -86,14 +86,15 @@ func soundRun(what string, m *store.Maintenance) error {
 	return nil
 }
 
-// sameOrder reports whether two runs are started alike. When windows occur follows from the time of day.
+// sameOrder reports whether two runs are started alike. When windows occur follows from the time of day; whether there
+// are any does not.
 func sameOrder(a, b *store.Maintenance) bool {
 	ordered := func(m *store.Maintenance) *store.Maintenance {
 		return &store.Maintenance{Name: m.Name, Batches: m.Batches, Home: m.Home, Return: m.Return, Strict: m.Strict,
 			Others: m.Others, Terms: m.Terms, DrainWithin: m.DrainWithin, HookWithin: m.HookWithin, BackWithin: m.BackWithin,
 			SameStart: m.SameStart, Software: m.Software, Checked: m.Checked}
 	}
-	return same(ordered(a), ordered(b))
+	return same(ordered(a), ordered(b)) && (len(a.Windows) > 0) == (len(b.Windows) > 0)
 }
 
 // forgetRuns deletes the runs that have ended, but for the newest, if the operator may.

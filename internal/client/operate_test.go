@@ -75,6 +75,51 @@ func (s *rivals) vm(t testing.TB) *store.VM {
 	return r.(*store.VM)
 }
 
+// A drain that an operator asks for while a run of maintenance drains the host is the operator's: it outlasts the run.
+func TestADrainOfAnOperatorTakesOverThatOfARun(t *testing.T) {
+	d, records := desk(t)
+	own := placement.Taint{Key: "other", Effect: placement.NoSchedule}
+	change := func(taints ...placement.Taint) {
+		r, err := records.Get(t.Context(), (&store.Host{Host: hypervisor.Host{Name: "n1"}}).Key())
+		if err == nil {
+			h := *r.(*store.Host)
+			h.Taints = taints
+			_, err = records.Put(t.Context(), &h)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	drain := placement.Taint{Key: evacuation.DefaultDrainKey, Effect: placement.NoSchedule}
+	runs := drain
+	runs.Value = store.MaintenanceDrain + "patch"
+	for _, before := range [][]placement.Taint{{own}, {own, runs}, {own, drain}, {own, drain, runs}} {
+		change(before...)
+		h, err := d.Drain(t.Context(), "n1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]placement.Taint{own, drain}, h.Taints); diff != "" {
+			t.Errorf("of %v it makes (-want +got):\n%s", before, diff)
+		}
+	}
+}
+
+// A run that is asked for again with windows is another one than a run without.
+func TestARunWithWindowsIsAnotherThanOneWithout(t *testing.T) {
+	d, _ := desk(t)
+	m := store.Maintenance{Name: "patch", Batches: []store.MaintenanceBatch{{Hosts: []hypervisor.HostName{"n1"}}}}
+	for _, again := range []bool{false, true} {
+		if _, err := d.Maintain(t.Context(), &m); err != nil {
+			t.Fatalf("again %v: %v", again, err)
+		}
+	}
+	m.Windows = []store.Window{{Begin: time.Unix(1000, 0), End: time.Unix(2000, 0)}}
+	if _, err := d.Maintain(t.Context(), &m); err == nil {
+		t.Error("its windows are ignored")
+	}
+}
+
 func TestRivalsDoNotLoseTheirWriting(t *testing.T) {
 	d, records := desk(t)
 	records.writes = 5
