@@ -107,6 +107,7 @@ func (d *domain) Find(ctx context.Context) (found, error) {
 	if f.Observed, err = d.See(ctx); err != nil {
 		return found{}, err
 	}
+	f.Observed.Run = receivedAs(f.Job, f.Observed.Run)
 	m := f.Moving()
 	if m != nil && f.Observed.Run.Alive() {
 		f.Observed.Copy = d.copySeen(m, f.Observed.XML)

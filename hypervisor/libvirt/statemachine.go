@@ -113,6 +113,18 @@ func came(j *jobRecord, l domainLook) bool {
 	return l.Run == runPausedUser || l.Run == runPausedTrouble
 }
 
+// receivedAs is what a domain is taken for that is perhaps being received. libvirt says "in shutdown" of an incoming
+// domain, too, while it ends the QEMU of one that never ran: that is no arrival. No guest executes in that state; how the
+// domain rests, or that it goes, tells what it was.
+// Source: libvirt v9.0.0 src/qemu/qemu_process.c (qemuProcessHandleShutdown sets VIR_DOMAIN_SHUTDOWN at QEMU's event SHUTDOWN,
+// which SIGTERM causes as well).
+func receivedAs(j *jobRecord, r run) run {
+	if j.Receives() && r == runShuttingDown {
+		return runPausedMigration
+	}
+	return r
+}
+
 // receiving: libvirt makes the domain when its source comes, and takes it away
 // itself when it does not come completely.
 func receiving(j *jobRecord, l domainLook) hypervisor.DomainState {

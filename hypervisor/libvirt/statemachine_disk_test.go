@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/backend"
 )
 
@@ -33,6 +34,31 @@ func TestWhatIsDueOfADiskThatMoves(t *testing.T) {
 					t.Errorf("in %s with copy %d %v is due, want %v", p, c, step, want)
 				}
 			}
+		}
+	}
+}
+
+// A domain that libvirt gives up while it comes is "in shutdown" for a moment. That is no arrival, whatever comes after.
+func TestAnIncomingDomainThatIsEndedHasNotArrived(t *testing.T) {
+	comes := &jobRecord{}
+	comes.ID, comes.Role, comes.Stage, comes.Seen = "job", backend.Target, stageListening, true
+	here := *comes
+	here.Stage = stageArrived
+	for _, row := range []struct {
+		job  *jobRecord
+		sees run
+		want run
+	}{
+		{comes, runShuttingDown, runPausedMigration}, {&here, runShuttingDown, runShuttingDown},
+		{nil, runShuttingDown, runShuttingDown}, {comes, runsMigrated, runsMigrated}, {comes, runGone, runGone},
+	} {
+		got := receivedAs(row.job, row.sees)
+		if got != row.want {
+			t.Errorf("%v is %v, want %v", row.sees, got, row.want)
+		}
+		if l := (domainLook{Run: got, Job: "job"}); row.sees == runShuttingDown && row.job == comes &&
+			(came(comes, l) || arriving(comes, l) != hypervisor.JobActive) {
+			t.Errorf("in shutdown: has it come? %v, %v", came(comes, l), arriving(comes, l))
 		}
 	}
 }
