@@ -197,14 +197,14 @@ func (x *prover) taker(vm int, hosts []placement.Host, keep []int) func(host int
 		return func(int) bool { return false }
 	}
 	v := x.relaxed(vm, keep)
-	o := placement.Options{Source: x.fleet.VMs[vm].Home}
-	o.Move = (&VM{VM: v, Restarts: x.fleet.VMs[vm].Restarts}).Compare(o.Source, hosts)
-	rules := placement.Active(x.fleet.Rules(), &v, o)
-	return func(host int) bool { return placement.FitsAll(rules, &v, &hosts[host], o) }
+	o := placement.Options{Source: v.Home}
+	o.Move = v.Compare(o.Source, hosts)
+	rules := placement.Active(x.fleet.Rules(), &v.VM, o)
+	return func(host int) bool { return placement.FitsAll(rules, &v.VM, &hosts[host], o) }
 }
 
-func (x *prover) relaxed(vm int, keep []int) placement.VM {
-	v := x.fleet.VMs[vm].VM
+func (x *prover) relaxed(vm int, keep []int) VM {
+	v := x.fleet.VMs[vm]
 	c := &v.Constraints
 	if len(c.With)+len(c.Groups) == 0 {
 		return v
@@ -358,14 +358,14 @@ func (x *prover) names(vms []int) []hypervisor.VMID {
 // refusals says why no other host takes a VM.
 func (x *prover) refusals(vm int, keep []int) []Refusal {
 	v, hosts := x.relaxed(vm, keep), x.kept(keep)
-	o := placement.Options{Source: x.fleet.VMs[vm].Home}
-	o.Move = (&VM{VM: v, Restarts: x.fleet.VMs[vm].Restarts}).Compare(o.Source, hosts)
+	o := placement.Options{Source: v.Home}
+	o.Move = v.Compare(o.Source, hosts)
 	var all []Refusal
 	for host := range hosts {
 		if hosts[host].Name == o.Source {
 			continue
 		}
-		if why := placement.CheckAll(x.fleet.Rules(), &v, &hosts[host], o); len(why) > 0 {
+		if why := placement.CheckAll(x.fleet.Rules(), &v.VM, &hosts[host], o); len(why) > 0 {
 			all = append(all, Refusal{Host: hosts[host].Name, Why: why})
 		}
 	}

@@ -42,16 +42,6 @@ func (d *Client) Drain(ctx context.Context, name hypervisor.HostName) (*store.Ho
 	return d.DrainOn(ctx, name, evacuation.Terms{})
 }
 
-// undrained is the taint of a drain by an operator, where there is none.
-func (d *Client) undrained(h *store.Host) []placement.Taint {
-	for _, t := range h.Taints {
-		if d.drains(t) && !strings.HasPrefix(t.Value, store.MaintenanceDrain) {
-			return nil
-		}
-	}
-	return []placement.Taint{{Key: d.drain(), Effect: placement.NoSchedule}}
-}
-
 // DrainOn is Drain with terms: what happens to VMs that cannot be migrated. Unset terms stay as
 // they are.
 func (d *Client) DrainOn(ctx context.Context, name hypervisor.HostName, terms evacuation.Terms) (
@@ -62,9 +52,12 @@ func (d *Client) DrainOn(ctx context.Context, name hypervisor.HostName, terms ev
 	}
 	return d.changeHost(ctx, name, func(h *store.Host) error {
 		h.Drain = terms.Or(h.Drain)
-		h.Taints = append(slices.DeleteFunc(slices.Clone(h.Taints), func(t placement.Taint) bool { // it is the operator's now
+		h.Taints = slices.DeleteFunc(slices.Clone(h.Taints), func(t placement.Taint) bool { // it is the operator's now
 			return d.drains(t) && strings.HasPrefix(t.Value, store.MaintenanceDrain)
-		}), d.undrained(h)...)
+		})
+		if !d.Draining(h) {
+			h.Taints = append(h.Taints, placement.Taint{Key: d.drain(), Effect: placement.NoSchedule})
+		}
 		return nil
 	})
 }

@@ -133,7 +133,7 @@ func Emulated(t testing.TB) {
 // is one of a sample of this commit: one in n. GODWIT_LONG=all runs all of them.
 func SampleEmulated(t testing.TB, n uint32) {
 	t.Helper()
-	if !everything() && HasKVM() && !drawn(t.Name(), n) {
+	if HasKVM() && !LongSampled(t.Name(), n) {
 		t.Skipf("it is not in this commit's sample of one in %d of software emulation; with KVM it runs", n)
 	}
 }

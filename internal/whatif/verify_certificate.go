@@ -64,8 +64,7 @@ func (b *occupancy) refused(v plan.VM, host int, keep []hypervisor.VMID) bool {
 		}
 		return false
 	})
-	o := placement.Options{Source: v.Home, Move: placement.CompareHosts(&v.VM, v.Home, b.hosts)}
-	o.Move.Rebuild = v.Restarts
+	o := b.asks(&v, v.Home)
 	return v.Pinned != "" || !placement.FitsAll(b.rules, &v.VM, &b.hosts[host], o)
 }
 

@@ -52,8 +52,7 @@ func key(b *occupancy, f *plan.Fleet) (k string) {
 
 // moved returns the occupancy after a move; nil when it is not possible.
 func (b *occupancy) moved(v plan.VM, host int) *occupancy {
-	o := placement.Options{Source: v.Home, Move: placement.CompareHosts(&v.VM, v.Home, b.hosts)}
-	o.Move.Rebuild = v.Restarts
+	o := b.asks(&v, v.Home)
 	if v.Home == "" || v.Pinned != "" ||
 		!placement.FitsAll(b.rules, &v.VM, &b.hosts[host], o) {
 		return nil

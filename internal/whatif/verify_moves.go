@@ -75,8 +75,7 @@ func (b *occupancy) last(m plan.Move, wave plan.Wave) error {
 	v, target := b.vms[m.VM], &b.hosts[b.at[m.Target]]
 	full := *target
 	*target, _ = full.Without(&v.VM, true)
-	o := placement.Options{Source: m.Source, Move: placement.CompareHosts(&v.VM, m.Source, b.hosts)}
-	o.Move.Rebuild = v.Restarts
+	o := b.asks(&v, m.Source)
 	why := placement.CheckAll(b.rules, &v.VM, target, o)
 	if *target = full; len(why) > 0 {
 		return fmt.Errorf("%+v: %v", m, why)

@@ -28,6 +28,14 @@ func occupancyOf(f *plan.Fleet) *occupancy {
 	return b
 }
 
+// asks returns what a VM asks of the host that it goes to from another: one that leaves by a restart asks for nothing that
+// only a live move needs. It is written apart from the planner's.
+func (b *occupancy) asks(v *plan.VM, source hypervisor.HostName) placement.Options {
+	o := placement.Options{Source: source, Move: placement.CompareHosts(&v.VM, source, b.hosts)}
+	o.Move.Rebuild = v.Restarts
+	return o
+}
+
 // set returns what is in a list.
 func set[T comparable](list []T) map[T]bool {
 	in := make(map[T]bool, len(list))
