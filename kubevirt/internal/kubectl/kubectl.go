@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	virtv1 "kubevirt.io/api/core/v1"
+	"kubevirt.io/api/migrations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -112,9 +113,10 @@ func (r right) String() string {
 }
 
 // reading are the rights to look at a cluster.
-var reading = []right{{"list", "", "nodes"}, {"list", "", "resourcequotas"}, {"list", "", "pods"},
+var reading = []right{{"list", "", "nodes"}, {"list", "", "namespaces"}, {"list", "", "resourcequotas"}, {"list", "", "pods"},
 	{"list", "policy", "poddisruptionbudgets"}, {"list", "kubevirt.io", "virtualmachineinstances"},
 	{"list", "kubevirt.io", "virtualmachineinstancemigrations"}, {"list", "kubevirt.io", "kubevirts"},
+	{"list", migrations.GroupName, migrations.ResourceMigrationPolicies},
 	{"list", v1alpha1.Group, "nodeevacuations"}}
 
 // may returns an error that names every right that is missing.

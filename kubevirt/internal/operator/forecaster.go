@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	virtv1 "kubevirt.io/api/core/v1"
+	migrationsv1 "kubevirt.io/api/migrations/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -235,17 +236,20 @@ func (f *Forecaster) ask(ctx context.Context, e *v1alpha1.NodeEvacuation) (made 
 func Cluster(ctx context.Context, c client.Reader) (*convert.Cluster, error) {
 	var (
 		nodes      corev1.NodeList
+		namespaces corev1.NamespaceList
 		quotas     corev1.ResourceQuotaList
+		policies   migrationsv1.MigrationPolicyList
 		vmis       virtv1.VirtualMachineInstanceList
 		migrations virtv1.VirtualMachineInstanceMigrationList
 		kubevirts  virtv1.KubeVirtList
 	)
-	for _, l := range []client.ObjectList{&nodes, &quotas, &vmis, &migrations, &kubevirts} {
+	for _, l := range []client.ObjectList{&nodes, &namespaces, &quotas, &policies, &vmis, &migrations, &kubevirts} {
 		if err := c.List(ctx, l); err != nil {
 			return nil, fmt.Errorf("list %T: %w", l, err)
 		}
 	}
-	all := &convert.Cluster{Nodes: nodes.Items, Quotas: quotas.Items, VMIs: vmis.Items, Migrations: migrations.Items}
+	all := &convert.Cluster{Nodes: nodes.Items, Namespaces: namespaces.Items, Quotas: quotas.Items,
+		Policies: policies.Items, VMIs: vmis.Items, Migrations: migrations.Items}
 	slices.SortFunc(all.VMIs, func(a, b virtv1.VirtualMachineInstance) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	virtv1 "kubevirt.io/api/core/v1"
+	migrationsv1 "kubevirt.io/api/migrations/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -88,6 +89,35 @@ func emptied(t *testing.T, e *v1alpha1.NodeEvacuation, migratable corev1.Conditi
 		b = b.WithIndex(i.Object, i.Name, i.Extract)
 	}
 	return b.Build()
+}
+
+// A MigrationPolicy that caps the migrations of a namespace makes the evacuation longer by the cap.
+func TestAForecastKeepsToMigrationPolicies(t *testing.T) {
+	e := &v1alpha1.NodeEvacuation{ObjectMeta: metav1.ObjectMeta{Name: "e", UID: "e"},
+		Spec: v1alpha1.NodeEvacuationSpec{NodeName: "n1"}}
+	all := emptied(t, e, corev1.ConditionTrue)
+	ask := func() time.Duration {
+		t.Helper()
+		made, err := NewForecaster(all, time.Now).ask(t.Context(), e)
+		if err != nil || made.P50 == nil {
+			t.Fatalf("%+v, %v", made, err)
+		}
+		return *made.P50
+	}
+	free, slow := ask(), resource.MustParse("64Mi")
+	for _, o := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"tier": "slow"}}},
+		&migrationsv1.MigrationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "slow"}, Spec: migrationsv1.MigrationPolicySpec{
+			BandwidthPerMigration: &slow,
+			Selectors:             &migrationsv1.Selectors{NamespaceSelector: migrationsv1.LabelSelector{"tier": "slow"}}}},
+	} {
+		if err := all.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if capped := ask(); capped < 10*free || capped < 30*time.Second {
+		t.Errorf("%v with 64 MiB/s, %v without a cap", capped, free)
+	}
 }
 
 func TestWhenTwoForecastsSayTheSame(t *testing.T) {

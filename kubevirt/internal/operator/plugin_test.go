@@ -74,7 +74,7 @@ func (c *cluster) plugin(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if out, err := c.godwit("plan", "n6", "--as", "alice"); err == nil ||
-		!strings.Contains(err.Error(), "you lack rights in all namespaces: list nodes, list resourcequotas") {
+		!strings.Contains(err.Error(), "you lack rights in all namespaces: list nodes, list namespaces, list resourcequotas") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if _, err := c.godwit("drain", "n6", "--by", time.Now().Add(-time.Hour).Format(time.RFC3339)); err == nil ||
