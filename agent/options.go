@@ -52,10 +52,7 @@ func monitorOptions(o *migration.Options, p hypervisor.Progress) convergence.Con
 	c.CompletionTimeoutPerGiB, c.ProgressTimeout = o.CompletionTimeoutPerGiB, o.ProgressTimeout
 	c.MaxDowntime = o.MaxDowntime
 	c.AllowPostCopy, c.AllowWorkloadDisruption = o.AllowPostCopy, o.AllowWorkloadDisruption
-	c.Method = o.Convergence
+	c.Method = o.Method()
 	c.DowntimeTuning, c.StallDetector = o.DowntimeTuning, o.StallDetector
-	if o.StallDetector != nil {
-		c.Method = convergence.Stall
-	}
 	return c
 }

@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/evacuation"
@@ -135,7 +136,8 @@ func (c *Controller) perCluster() int {
 	return most
 }
 
-// hurry allows a migration what a drain that is late was allowed.
+// hurry allows a migration what a drain that is late was allowed. The methods of KubeVirt switch to post-copy only
+// where the workload may be disrupted, too, which follows from post-copy as it does in policies.
 func hurry(m *store.Migration, p *evacuation.Pace) {
 	if p == nil || m.Options == nil || !p.AutoConverge && !p.PostCopy {
 		return
@@ -143,6 +145,9 @@ func hurry(m *store.Migration, p *evacuation.Pace) {
 	options := *m.Options
 	options.AllowAutoConverge = options.AllowAutoConverge || p.AutoConverge
 	options.AllowPostCopy = options.AllowPostCopy || p.PostCopy
+	if p.PostCopy && slices.Contains([]convergence.Method{convergence.Legacy, convergence.Stall}, options.Method()) {
+		options.AllowWorkloadDisruption = true
+	}
 	m.Options = &options
 }
 

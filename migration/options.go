@@ -41,6 +41,14 @@ type Options struct {
 	Compression Compression
 }
 
+// Method returns the method by which a transfer is brought to its end.
+func (o *Options) Method() convergence.Method {
+	if o.StallDetector != nil {
+		return convergence.Stall
+	}
+	return o.Convergence
+}
+
 // The options that convergence goes by are its own types: nothing is put into other words on
 // the way from a policy to a running migration.
 type (

@@ -10,6 +10,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/sim"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -108,5 +109,35 @@ func TestALateDrainLetsTheLongestLeaveFirst(t *testing.T) {
 	took, said := drain(none.With(70<<20, sim.Epoch))
 	if took > within || len(said) == 0 || !strings.HasSuffix(said[0], ": those leave first that take longest") {
 		t.Errorf("with one it takes %v, and says %q", took, said)
+	}
+}
+
+// A guest that writes as fast as its link sends leaves by post-copy when its drain is late, by KubeVirt's methods as by
+// godwit's.
+func TestALateDrainSwitchesToPostCopy(t *testing.T) {
+	for _, method := range []convergence.Method{convergence.Watermark, convergence.Legacy, convergence.Stall} {
+		drain := func(allowed bool) *store.VM {
+			cluster := migration.DefaultCluster()
+			cluster.Convergence, cluster.BandwidthPerMigration = method, 100<<20
+			cluster.CompletionTimeoutPerGiB = 30 * time.Second
+			w := grid(t, sim.Config{Controller: controller.Config{Cluster: &cluster}}, 2, 1, 0)
+			v := store.VM{VM: hypervisor.VM{ID: "hot", Memory: 4 * hypervisor.GiB, CPUs: 1}, Host: "n1", Migratable: true,
+				Strategy: evacuation.LiveMigrate}
+			if err := w.AddVM(v, fake.Workload{Rate: 200 << 20, Hot: 4 * hypervisor.GiB}); err != nil {
+				t.Fatal(err)
+			}
+			w.At(0, sim.Drain{Host: "n1", By: &evacuation.Deadline{By: sim.Epoch.Add(2 * time.Minute), PostCopy: allowed}})
+			w.Run(time.Hour)
+			for _, v := range w.Violations() {
+				t.Errorf("%v: %s: %s", method, v.Invariant, v.Detail)
+			}
+			return w.VM("hot")
+		}
+		if v := drain(false); v.Host != "n1" {
+			t.Errorf("%v: it leaves without post-copy, so nothing is tested", method)
+		}
+		if v := drain(true); v.Host != "n2" {
+			t.Errorf("%v: it stays on %s", method, v.Host)
+		}
 	}
 }

@@ -198,19 +198,11 @@ func optionsOf(o *migration.Options, winner *migration.Policy) []policyOption {
 			from(by.CompletionTimeoutPerGiB != nil)},
 		{"progressTimeout", orNone(o.ProgressTimeout > 0, o.ProgressTimeout), from(false)},
 		{"maxDowntimeMs", fmt.Sprint(int64(o.MaxDowntime / time.Millisecond)), from(by.MaxDowntime != nil)},
-		{"convergence", method(o), from(by.Convergence != nil || experimental.StallDetector != nil)},
+		{"convergence", o.Method().String(), from(by.Convergence != nil || experimental.StallDetector != nil)},
 		{"encryption", o.Encryption.String(), from(by.Encryption != nil)},
 		{"downtimeTuning", onOff(o.DowntimeTuning != nil), from(experimental.DowntimeTuning != nil)},
 		{"compression", string(compression), from(experimental.Compression != nil)},
 	}
-}
-
-// method names how a transfer is brought to its end: a stall detector is a method of its own.
-func method(o *migration.Options) string {
-	if o.StallDetector != nil {
-		return "Stall"
-	}
-	return o.Convergence.String()
 }
 
 func orNone(some bool, value any) string {

@@ -25,7 +25,7 @@ type Remedy struct {
 }
 
 // options are what is tried, the cheapest first: a guest that is slower for a while, then one that
-// is lost if the network fails.
+// is lost if the network fails. Of a cluster, too, allowWorkloadDisruption follows allowPostCopy unless it is set.
 var options = []struct {
 	name, risk string
 	cluster    func(*migration.Cluster)
@@ -34,7 +34,7 @@ var options = []struct {
 	{"allowAutoConverge", "", func(c *migration.Cluster) { c.AllowAutoConverge = true },
 		func(o *migration.OptionsOverrides) { o.AllowAutoConverge = new(true) }},
 	{"allowPostCopy", "the VM is lost if the network or a host fails while its memory follows",
-		func(c *migration.Cluster) { c.AllowPostCopy = true },
+		func(c *migration.Cluster) { c.AllowPostCopy, c.AllowWorkloadDisruption = true, true },
 		func(o *migration.OptionsOverrides) { o.AllowPostCopy = new(true) }},
 }
 
