@@ -64,6 +64,8 @@ type MoveResult struct {
 	// also in one that failed.
 	Began, Took, Downtime time.Duration
 	Busy                  time.Duration // how long its memory moved, over all attempts
+	// Speed is how fast its last attempt that ended was sent; 0 is not known.
+	Speed hypervisor.Bandwidth
 	// Brownout is how its guest was slowed down at its last attempt.
 	Brownout store.Brownout
 	Mode     hypervisor.Mode
@@ -289,7 +291,11 @@ func (o *operator) watch(at time.Duration, before, after *store.Migration) {
 			if !o.grouped(vm) {
 				o.open--
 			}
-			p.Busy += at - cmp.Or(p.Began, at)
+			took := at - cmp.Or(p.Began, at)
+			p.Busy += took
+			if sent := after.Source.Sent; after.Source.Measured && took > 0 {
+				p.Speed = hypervisor.Bandwidth(float64(sent) / took.Seconds())
+			}
 		}
 	}
 	o.run.Results[vm] = p

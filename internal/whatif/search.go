@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration"
 )
 
 // A Goal is to have the hosts empty in time, with a probability.
@@ -122,7 +123,12 @@ func (p *Play) uncapped(solos map[hypervisor.VMID]MoveResult) *Play {
 const mostObstacles = 4
 
 func (t *Trial) met(g *Goal) bool {
-	return t.Runs == g.Samples && float64(t.InTime) >= g.Confidence*float64(t.Runs)
+	return t.Runs == g.Samples && float64(t.InTime) >= g.Confidence*float64(t.Runs)-rounding
+}
+
+// missed reports whether so many worlds are late that no other can change it.
+func (t *Trial) missed(g *Goal) bool {
+	return float64(t.Runs-t.InTime) > (1-g.Confidence)*float64(g.Samples)+rounding
 }
 
 // try plays settings in the worlds of a goal, and in as many others if they make it.
@@ -145,7 +151,7 @@ func (p *Play) try(ctx context.Context, t Trial, g Goal, late lateness) (Trial, 
 			t.Runs += len(runs)
 			t.InTime += InTime(runs, g.Within)
 			t.AtLeast = AtLeast(t.InTime, t.Runs)
-			if float64(t.Runs-t.InTime) > (1-g.Confidence)*float64(g.Samples) {
+			if t.missed(&g) {
 				return t, nil
 			}
 		}
@@ -252,6 +258,18 @@ func (p *Play) obstacles(
 	return append(all, p.links(within)...)
 }
 
+// packed returns how little is sent of memory if a policy has it compressed.
+func (p *Play) packed(b hypervisor.Bytes) hypervisor.Bytes {
+	remains := hypervisor.Bytes(p.Scenario.Model.Compression)
+	compresses := func(y migration.Policy) bool {
+		return y.Experimental != nil && y.Experimental.Compression != nil && y.Experimental.Compression.On()
+	}
+	if remains == 0 || !slices.ContainsFunc(p.Scenario.Controller.Policies, compresses) {
+		return b
+	}
+	return b / 1000 * remains
+}
+
 // links lists the hosts whose links take longer than a time, the slowest first.
 func (p *Play) links(than time.Duration) []Obstacle {
 	vms := map[hypervisor.VMID]*inventory.VM{}
@@ -262,10 +280,10 @@ func (p *Play) links(than time.Duration) []Obstacle {
 	in := map[hypervisor.HostName]hypervisor.Bytes{}
 	for _, m := range slices.Concat(p.Waves...) {
 		v := vms[m.VM]
-		if v == nil {
+		if v == nil || p.Stops.restarts(m.VM) { // a restart sends no memory
 			continue
 		}
-		least := v.Workload.Least(v.VM)
+		least := p.packed(v.Workload.Least(v.VM))
 		out[m.Source] += least
 		in[m.Target] += least
 	}

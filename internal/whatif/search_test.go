@@ -172,6 +172,74 @@ func TestALimitOfZeroIsNoVMThatDoesNotConverge(t *testing.T) {
 	}
 }
 
+// Memory that does not cross the link, or only half of it, does not make a deadline impossible. By hand: 64 GiB need 55 s at
+// 10 Gbit/s, and 27 s when half remains of each page.
+func TestWhatDoesNotCrossTheLinkIsNoObstacle(t *testing.T) {
+	const hosts = `
+hosts:
+- {name: a, memory: 256GiB, cpus: 64, link: 10Gbit/s}
+- {name: b, memory: 256GiB, cpus: 64, link: 10Gbit/s}
+vms:
+- {name: big, host: a, memory: 64GiB, dirty: 1MiB/s, labels: {pack: "yes"}}
+`
+	const packs = "policies:\n- {name: pack, selectors: {virtualMachineInstanceSelector: {pack: \"yes\"}}, " +
+		"experimental: {compression: zstd}}\n"
+	for _, c := range []struct {
+		name, more string
+		restart    bool
+		obstacle   bool
+	}{
+		{"all of it", "", false, true},
+		{"a restart", "", true, false},
+		{"compressed", packs, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := planned(parse(t, hosts+c.more), "a")
+			if c.restart {
+				p.Stops = &whatif.Stops{Restart: map[hypervisor.VMID]bool{"default/big": true}}
+			}
+			if found := len(p.Links(40*time.Second)) > 0; found != c.obstacle {
+				t.Errorf("%+v", p.Links(40*time.Second))
+			}
+		})
+	}
+}
+
+// Of 100 worlds ten may be late with 90 %, although 1 - 0.9 is less than a tenth.
+func TestAsManyWorldsMayBeLateAsTheConfidenceSays(t *testing.T) {
+	for percent := 50; percent < 100; percent++ {
+		g := whatif.Goal{Confidence: float64(percent) / 100, Samples: 100}
+		if whatif.Missed(whatif.Trial{InTime: percent, Runs: 100}, g) {
+			t.Errorf("%d %%: with as many in time it is given up", percent)
+		}
+		if !whatif.Missed(whatif.Trial{InTime: percent - 1, Runs: 100}, g) {
+			t.Errorf("%d %%: with one less it is not given up", percent)
+		}
+	}
+}
+
+// What keeps a guest from converging is named: the cap of its policy, and not the link.
+func TestTheCapOfAPolicyIsNamed(t *testing.T) {
+	p := planned(parse(t, `
+hosts:
+- {name: a, memory: 64GiB, cpus: 16, link: 10Gbit/s}
+- {name: b, memory: 64GiB, cpus: 16, link: 10Gbit/s}
+vms:
+- {name: hot, host: a, memory: 16GiB, dirty: 400MiB/s, labels: {slow: "yes"}}
+policies:
+- {name: slow, selectors: {virtualMachineInstanceSelector: {slow: "yes"}}, bandwidthPerMigration: 64MiB/s}
+`), "a")
+	run, err := p.Nominal(context.Background())
+	if err != nil || run.Empty >= 0 {
+		t.Fatalf("%+v, %v", run, err)
+	}
+	stuck, err := p.Stuck(context.Background(), run)
+	const why = ", 64MiB/s can be sent"
+	if err != nil || len(stuck) != 1 || !strings.HasSuffix(stuck[0].Text, why) {
+		t.Errorf("%+v, %v, want %s", stuck, err, why)
+	}
+}
+
 func TestOrders(t *testing.T) {
 	p := planned(parse(t, `
 hosts:

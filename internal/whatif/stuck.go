@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -51,7 +52,7 @@ func (p *Play) note(solo MoveResult, v *inventory.VM, m plan.Move) string {
 	case p.Stops.restarts(m.VM):
 		return "it is shut down, and does not start again"
 	case !solo.Done:
-		return "will not converge: " + p.pace(v, m)
+		return "will not converge: " + p.pace(solo, v, m)
 	case shut != "":
 		return "does not begin: the limit " + shut + " is 0"
 	}
@@ -70,21 +71,23 @@ func (p *Play) shut() string {
 }
 
 // pace compares how fast a guest writes with how fast its memory can be sent.
-func (p *Play) pace(v *inventory.VM, m plan.Move) string {
-	link := hypervisor.Bandwidth(0)
+func (p *Play) pace(solo MoveResult, v *inventory.VM, m plan.Move) string {
+	speed := solo.Options.Bandwidth
 	for i := range p.Scenario.Fleet.Hosts {
 		h := &p.Scenario.Fleet.Hosts[i]
-		if (h.Name == m.Source || h.Name == m.Target) && (link == 0 || h.Link < link) {
-			link = h.Link
+		if (h.Name == m.Source || h.Name == m.Target) && h.Link > 0 && (speed == 0 || h.Link < speed) {
+			speed = h.Link
 		}
 	}
-	if limit := p.Present().Bandwidth; limit > 0 && limit < link {
-		link = limit
+	// Encryption, compression and processors may be slower than the link.
+	const noticeable = 0.9
+	if solo.Speed > 0 && (speed == 0 || float64(solo.Speed) < noticeable*float64(speed)) {
+		speed = solo.Speed
 	}
 	rate := hypervisor.Bandwidth(v.Workload.Dirtied(time.Second))
-	e := convergence.Predict(v.Memory, rate, link, p.Scenario.Controller.Cluster.MaxDowntime)
-	text := fmt.Sprintf("it dirties %v, %v can be sent", rate, link)
-	if e.Converges {
+	downtime := cmp.Or(solo.Options.Downtime, p.Scenario.Controller.Cluster.MaxDowntime)
+	text := fmt.Sprintf("it dirties %v, %v can be sent", rate, speed)
+	if convergence.Predict(v.Memory, rate, speed, downtime).Converges {
 		text += " and the policy gives it too little time"
 	}
 	return text
