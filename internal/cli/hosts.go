@@ -72,7 +72,7 @@ func (d *session) saidHost(ctx context.Context, h *store.Host, err error) error 
 	if err != nil {
 		return err
 	}
-	now := client.OfHost(c, h, d.Draining(h), d.Now())
+	now := client.OfHost(c, h, d.settings.Controller.Evacuation, d.Now())
 	return d.print(now, func(w io.Writer) error {
 		return client.Hosts(w, []client.Host{now}, d.Now())
 	})
@@ -86,7 +86,7 @@ func hostListCommand(f *sessionFlags) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				s := client.MakeStatus(c, d.Draining, d.Now())
+				s := client.MakeStatus(c, d.settings.Controller.Evacuation, d.Now())
 				return d.alarmed(s, d.print(s.Hosts, func(w io.Writer) error {
 					return client.Hosts(w, s.Hosts, s.At)
 				}))

@@ -37,7 +37,7 @@ func statusCommand() *cobra.Command {
 					if err != nil {
 						return err
 					}
-					s := client.MakeStatus(c, d.Draining, d.Now())
+					s := client.MakeStatus(c, d.settings.Controller.Evacuation, d.Now())
 					err = d.print(s, s.Table)
 					if err == nil && len(s.Alarms) > 0 {
 						err = ErrAlarm

@@ -280,7 +280,7 @@ func vmListCommand(f *sessionFlags) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				s := client.MakeStatus(c, d.Draining, d.Now())
+				s := client.MakeStatus(c, d.settings.Controller.Evacuation, d.Now())
 				return d.alarmed(s, d.print(s.VMs, func(w io.Writer) error {
 					return client.VMs(w, s.VMs)
 				}))

@@ -39,7 +39,7 @@ func (d *session) each(ctx context.Context, show func(*client.Cluster) (done boo
 func (d *session) watch(ctx context.Context) error {
 	last := client.Watched{Terminal: isTerminal(d.out)}
 	return d.each(ctx, func(c *client.Cluster) (bool, error) {
-		s := client.MakeStatus(c, d.Draining, d.Now())
+		s := client.MakeStatus(c, d.settings.Controller.Evacuation, d.Now())
 		if d.json {
 			return false, last.JSON(d.out, s)
 		}

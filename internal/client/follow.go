@@ -75,7 +75,7 @@ type BlockedVM struct {
 func ListRemaining(c *Cluster, host hypervisor.HostName, cluster evacuation.Params,
 	now time.Time) *RemainingVMs {
 	l := &RemainingVMs{Host: host, Moving: []hypervisor.VMID{}, Waiting: []hypervisor.VMID{},
-		Stay: []BlockedVM{}, EmptyAt: moment(c.EstimateDrain(host, now)), now: now}
+		Stay: []BlockedVM{}, EmptyAt: moment(c.EstimateDrain(host, cluster.Strategy, now)), now: now}
 	waits := placeless(c.migrations(), now)
 	for _, v := range c.On(host) {
 		switch why := stays(v, cluster.Strategy); {

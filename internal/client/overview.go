@@ -95,7 +95,7 @@ func share(part, all hypervisor.Bytes) float64 {
 // MakeOverview returns the overview of a cluster now. Evacuation has the defaults of VMs and drains.
 func MakeOverview(c *Cluster, defaults evacuation.Params, now time.Time) *Overview {
 	desk := Client{DrainKey: defaults.DrainKey}
-	s := MakeStatus(c, desk.Draining, now)
+	s := MakeStatus(c, defaults, now)
 	o := &Overview{At: s.At, Leader: s.Leader, Term: s.Term, Alarms: s.Alarms, VMs: len(s.VMs),
 		Hosts: s.Hosts}
 	grown := growth(c)
@@ -196,7 +196,7 @@ func drain(c *Cluster, host hypervisor.HostName, defaults evacuation.Params, gro
 		}
 	}
 	if !d.Done {
-		left, rate := c.Outstanding(host, now)
+		left, rate := c.Outstanding(host, defaults.Strategy, now)
 		d.ETA = EstimateETA(left, rate, grown)
 	}
 	return d

@@ -75,9 +75,9 @@ func allowed(m *store.Migration) time.Duration {
 // EstimateDrain predicts when a draining host is empty: the remaining memory and disks of the VMs that
 // leave, divided by the present rate, or else by the link's. It is zero when no VM leaves, or
 // nothing is known. The prediction is optimistic: guests dirty memory again, and limits may let
-// only some VMs leave at once.
-func (c *Cluster) EstimateDrain(host hypervisor.HostName, now time.Time) time.Time {
-	left, rate := c.Outstanding(host, now)
+// only some VMs leave at once. Cluster is the eviction strategy of VMs without one.
+func (c *Cluster) EstimateDrain(host hypervisor.HostName, cluster evacuation.Strategy, now time.Time) time.Time {
+	left, rate := c.Outstanding(host, cluster, now)
 	if left == 0 || rate <= 0 {
 		return time.Time{}
 	}
@@ -91,8 +91,8 @@ func (c *Cluster) EstimateDrain(host hypervisor.HostName, now time.Time) time.Ti
 // Outstanding returns the remaining memory and disks of the VMs that leave a draining host, and
 // the rate at which they leave it: the present one, or else that of its link. A rate of zero is
 // unknown.
-func (c *Cluster) Outstanding(host hypervisor.HostName, now time.Time) (hypervisor.Bytes,
-	hypervisor.Bandwidth) {
+func (c *Cluster) Outstanding(host hypervisor.HostName, cluster evacuation.Strategy,
+	now time.Time) (hypervisor.Bytes, hypervisor.Bandwidth) {
 	h := c.Host(host)
 	if h == nil {
 		return 0, 0
@@ -100,10 +100,8 @@ func (c *Cluster) Outstanding(host hypervisor.HostName, now time.Time) (hypervis
 	left, rate := hypervisor.Bytes(0), hypervisor.Bandwidth(0)
 	for _, v := range c.On(host) {
 		m := c.Migration(v.ActiveMigration)
-		can, _ := v.CanMigrate()
 		switch {
-		case v.Stopped || !can || v.Strategy == evacuation.None ||
-			v.Strategy == evacuation.External:
+		case v.Stopped || stays(v, cluster) != "":
 			continue // it is not moved
 		case m == nil || m.State.Phase != migration.Running:
 			left += v.Weight()

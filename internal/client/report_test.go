@@ -73,7 +73,7 @@ func TestAStoppedRunIsSaid(t *testing.T) {
 	_, c := cluster(t, host("n1", nil), &store.Maintenance{Name: "waits", Stopped: "n1: its hook failed"},
 		&store.Maintenance{Name: "over", Stopped: "n1: its hook failed", Ended: now},
 		&store.Maintenance{Name: "resumed", Stopped: "n1: its hook failed", Resumes: 1}, &store.Maintenance{Name: "goes on"})
-	s := client.MakeStatus(c, drains, now)
+	s := client.MakeStatus(c, defaults, now)
 	var out bytes.Buffer
 	if err := s.Table(&out); err != nil {
 		t.Fatal(err)
@@ -85,13 +85,11 @@ func TestAStoppedRunIsSaid(t *testing.T) {
 	}
 }
 
-func drains(h *store.Host) bool { return len(h.Taints) > 0 }
-
 func TestStatus(t *testing.T) {
 	_, c := cluster(t,
 		&store.Leader{Name: "cluster", Holder: "controller/a", Term: 3},
 		host("n1", func(h *store.Host) {
-			h.Taints = []placement.Taint{{Key: "x", Effect: placement.NoSchedule}}
+			h.Taints = []placement.Taint{{Key: evacuation.DefaultDrainKey, Effect: placement.NoSchedule}}
 		}),
 		host("n2", nil), host("n3", func(h *store.Host) {
 			h.NotReady, h.Fenced, h.Fencing = true, true, &store.Fencing{By: "fence_x"}
@@ -106,7 +104,7 @@ func TestStatus(t *testing.T) {
 		&store.Migration{Spec: migration.Spec{ID: "default/b#1", Created: now}, Cancel: true,
 			State: migration.State{Phase: migration.Pending}})
 	var out bytes.Buffer
-	if err := client.MakeStatus(c, drains, now).Table(&out); err != nil {
+	if err := client.MakeStatus(c, defaults, now).Table(&out); err != nil {
 		t.Fatal(err)
 	}
 	want := strings.Join([]string{
@@ -143,7 +141,7 @@ func TestStatusTellsWhichHostFailsMigrationsAndWhenItIsTriedAgain(t *testing.T) 
 	}
 	_, c := cluster(t, host("n1", nil), host("n2", nil), failed("a#1", "n1", 5*time.Minute),
 		failed("b#1", "n3", 3*time.Minute), failed("c#1", "n1", 10*time.Second))
-	s := client.MakeStatus(c, drains, now)
+	s := client.MakeStatus(c, defaults, now)
 	if s.Hosts[0].Why != "" {
 		t.Errorf("n1: %s", s.Hosts[0].Why)
 	}
@@ -159,8 +157,11 @@ func TestAHostIsEmptyWhenTheDisksHaveLeft(t *testing.T) {
 		v.VM = v.VM.WithDisks([]hypervisor.Disk{{Name: "d", Size: 11 * gib},
 			{Name: "root", Path: "/shared/root", Size: 90 * gib}})
 	}))
-	if took := c.EstimateDrain("n1", now).Sub(now); took != 122880*time.Millisecond {
+	if took := c.EstimateDrain("n1", evacuation.LiveMigrate, now).Sub(now); took != 122880*time.Millisecond {
 		t.Errorf("it is empty after %v", took)
+	}
+	if at := c.EstimateDrain("n1", evacuation.None, now); !at.IsZero() {
+		t.Errorf("it is empty at %v although no VM leaves by the cluster's strategy", at)
 	}
 }
 
@@ -210,7 +211,7 @@ func TestAMigrationThatFindsNoPlace(t *testing.T) {
 		_, c := cluster(t, host("n1", nil), vm("default/a", nil), &store.Migration{
 			Spec:  migration.Spec{ID: "default/a#1", VM: "default/a", Created: now.Add(-age)},
 			State: migration.State{Phase: migration.Pending, Entered: now.Add(-age)}})
-		s := client.MakeStatus(c, func(*store.Host) bool { return false }, now)
+		s := client.MakeStatus(c, defaults, now)
 		if s.VMs[0].Why != why || s.Moves[0].Why != why {
 			t.Errorf("after %v the VM: %q, its migration: %q, want %q", age, s.VMs[0].Why, s.Moves[0].Why, why)
 		}
@@ -348,7 +349,7 @@ func TestNothingReachesTheTerminalAsItIs(t *testing.T) {
 	m.Source.Error, m.State.Phase = "\x1b]0;", migration.Failed
 	_, c := cluster(t, host("n\x1b1", nil), vm("v\x1b", nil), m)
 	var out bytes.Buffer
-	s := client.MakeStatus(c, drains, now)
+	s := client.MakeStatus(c, defaults, now)
 	s.Moves = append(s.Moves, client.OfMove(m, now))
 	if err := s.Table(&out); err != nil {
 		t.Fatal(err)
@@ -368,7 +369,7 @@ func TestWatchedTellsChangesOnly(t *testing.T) {
 	var w client.Watched
 	var out bytes.Buffer
 	for i := range 3 {
-		if err := w.JSON(&out, client.MakeStatus(c, drains, now.Add(time.Duration(i)))); err != nil {
+		if err := w.JSON(&out, client.MakeStatus(c, defaults, now.Add(time.Duration(i)))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -377,7 +378,7 @@ func TestWatchedTellsChangesOnly(t *testing.T) {
 	}
 	out.Reset()
 	for range 2 {
-		if err := w.Table(&out, client.MakeStatus(c, drains, now)); err != nil {
+		if err := w.Table(&out, client.MakeStatus(c, defaults, now)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -428,7 +429,7 @@ func TestAlarms(t *testing.T) {
 				At: now}
 		}),
 		vm("default/web", func(v *store.VM) { v.Host = "h9" }))
-	s := client.MakeStatus(c, drains, now)
+	s := client.MakeStatus(c, defaults, now)
 	var out bytes.Buffer
 	if err := s.Table(&out); err != nil {
 		t.Fatal(err)
@@ -477,7 +478,7 @@ func TestAHostThatLivesAlthoughItWasSaidToBeOff(t *testing.T) {
 		fencing.Error = row.wrong
 		next.Fencing = &fencing
 		_, c := cluster(t, &next)
-		s := client.MakeStatus(c, func(*store.Host) bool { return false }, now)
+		s := client.MakeStatus(c, defaults, now)
 		alarm := ""
 		if len(s.Alarms) > 0 {
 			alarm = s.Alarms[0].What

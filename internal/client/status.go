@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/migration"
@@ -102,8 +103,8 @@ type MoveReport struct {
 // lately is how long ended migrations are reported.
 const lately = 5 * time.Minute
 
-// MakeStatus returns the state of a cluster now. Draining reports which hosts drain.
-func MakeStatus(c *Cluster, draining func(*store.Host) bool, now time.Time) *Status {
+// MakeStatus returns the state of a cluster now. Evacuation has the defaults of VMs and drains.
+func MakeStatus(c *Cluster, defaults evacuation.Params, now time.Time) *Status {
 	s := &Status{At: now.UTC().Round(0), Hosts: []Host{}, VMs: []VM{}, Moves: []MoveReport{}}
 	if l := c.Leader(); l != nil {
 		s.Leader, s.Term = l.Holder, l.Term
@@ -119,7 +120,7 @@ func MakeStatus(c *Cluster, draining func(*store.Host) bool, now time.Time) *Sta
 	}
 	troubles := store.Health(migrations).Problems(now)
 	for _, h := range c.Hosts() {
-		s.Hosts = append(s.Hosts, ofHost(c, h, draining(h), troubles, now))
+		s.Hosts = append(s.Hosts, ofHost(c, h, defaults, troubles, now))
 	}
 	for _, m := range migrations {
 		if !m.State.Phase.Final() || now.Sub(m.State.Entered) < lately {
@@ -215,13 +216,14 @@ func second(h *store.Host) Alarm {
 }
 
 // OfHost returns the state of a host.
-func OfHost(c *Cluster, h *store.Host, draining bool, now time.Time) Host {
-	return ofHost(c, h, draining, store.Health(c.Migrations()).Problems(now), now)
+func OfHost(c *Cluster, h *store.Host, defaults evacuation.Params, now time.Time) Host {
+	return ofHost(c, h, defaults, store.Health(c.Migrations()).Problems(now), now)
 }
 
 // ofHost is OfHost for known problems of hosts.
-func ofHost(c *Cluster, h *store.Host, draining bool, troubles []migration.HealthProblem,
+func ofHost(c *Cluster, h *store.Host, defaults evacuation.Params, troubles []migration.HealthProblem,
 	now time.Time) Host {
+	draining := (&Client{DrainKey: defaults.DrainKey}).Draining(h)
 	s := Host{Name: h.Host.Name, State: HostState(h, draining), MemoryBytes: h.Host.Memory,
 		CPUs: h.Host.CPUs, LinkRate: h.Host.Link, Software: h.Host.Software}
 	for _, v := range c.On(h.Host.Name) {
@@ -232,7 +234,7 @@ func ofHost(c *Cluster, h *store.Host, draining bool, troubles []migration.Healt
 		}
 	}
 	if draining {
-		s.EmptyAt = moment(c.EstimateDrain(h.Host.Name, now))
+		s.EmptyAt = moment(c.EstimateDrain(h.Host.Name, defaults.Strategy, now))
 	}
 	switch f := h.Fencing; {
 	case len(h.Strays) > 0:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/migration"
@@ -17,7 +18,7 @@ import (
 // Prometheus collector.
 type ClusterMetrics struct {
 	store    store.Store
-	draining func(*store.Host) bool
+	defaults *evacuation.Params
 	leading  func() (term uint64, leads bool)
 	now      func() time.Time
 
@@ -25,11 +26,11 @@ type ClusterMetrics struct {
 	view client.Cluster
 }
 
-// NewClusterMetrics returns what measures a store. Draining says which hosts are drained, leading
-// whether this process leads.
-func NewClusterMetrics(store store.Store, draining func(*store.Host) bool,
+// NewClusterMetrics returns what measures a store. Evacuation has the defaults of VMs and drains; without it no drain is
+// told. Leading says whether this process leads.
+func NewClusterMetrics(store store.Store, evacuation *evacuation.Params,
 	leading func() (uint64, bool), now func() time.Time) *ClusterMetrics {
-	return &ClusterMetrics{store: store, draining: draining, leading: leading, now: now}
+	return &ClusterMetrics{store: store, defaults: evacuation, leading: leading, now: now}
 }
 
 // What is told of a cluster. Source: KubeVirt v1.9.0 pkg/monitoring/metrics/virt-controller/
@@ -64,6 +65,8 @@ var (
 		"Migrations in a row that have failed and speak against a host.", "node")
 	descDown = gauge("vm_down",
 		"1 for a VM that shall run, and is not known to.", "node", "namespace", "name")
+	descLeftVMs = gauge("host_drain_remaining_vms",
+		"VMs that are left on a host that is drained, but for those that are shut down.", "node")
 	descLeft = gauge("host_drain_remaining_bytes",
 		"Memory and disks that have to leave a host that is drained.", "node")
 	descGone = gauge("host_drain_eta_seconds",
@@ -81,7 +84,7 @@ var (
 func (c *ClusterMetrics) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descPending, descScheduling, descRunning, descSucceeded,
 		descFailed, descStart, descEnd, descUnknown, descHost, descVMs, descStray, descStrays, descSecond,
-		descTroubles, descDown, descLeft, descGone, descStopped, descLeader,
+		descTroubles, descDown, descLeftVMs, descLeft, descGone, descStopped, descLeader,
 		descTerm, descRead, descBack} {
 		to <- d
 	}
@@ -174,11 +177,18 @@ func ended(tell teller, vm hypervisor.VMID, m *store.Migration) {
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
+// draining reports whether a host is drained.
+func (c *ClusterMetrics) draining(h *store.Host) bool {
+	return c.defaults != nil && (&client.Client{DrainKey: c.defaults.DrainKey}).Draining(h)
+}
+
 // hosts tells how the hosts are.
 func (c *ClusterMetrics) hosts(tell teller) {
-	count := map[hypervisor.HostName]int{}
+	count, left := map[hypervisor.HostName]int{}, map[hypervisor.HostName]int{}
 	for _, v := range c.view.VMs() {
-		count[v.Host]++
+		if count[v.Host]++; !v.Off() || !v.Ended || v.Startable() {
+			left[v.Host]++
+		}
 		if client.Down(&c.view, v) {
 			namespace, name := split(v.VM.ID)
 			tell(descDown, 1, string(v.Host), namespace, name)
@@ -202,9 +212,10 @@ func (c *ClusterMetrics) hosts(tell teller) {
 		if !c.draining(h) {
 			continue
 		}
-		left, _ := c.view.Outstanding(h.Host.Name, now)
-		tell(descLeft, float64(left), node)
-		if at := c.view.EstimateDrain(h.Host.Name, now); !at.IsZero() {
+		bytes, _ := c.view.Outstanding(h.Host.Name, c.defaults.Strategy, now)
+		tell(descLeftVMs, float64(left[h.Host.Name]), node)
+		tell(descLeft, float64(bytes), node)
+		if at := c.view.EstimateDrain(h.Host.Name, c.defaults.Strategy, now); !at.IsZero() {
 			tell(descGone, at.Sub(now).Seconds(), node)
 		}
 	}

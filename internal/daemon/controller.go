@@ -88,9 +88,9 @@ func (c Controller) once(ctx context.Context) error {
 		return err
 	}
 	var term atomic.Uint64 // 0 while another leads
-	desk := client.Client{Store: c.Store, DrainKey: c.Config.Complete().Evacuation.DrainKey}
+	defaults := c.Config.Complete().Evacuation
 	leading := func() (uint64, bool) { return term.Load(), term.Load() > 0 }
-	w := c.watch(NewMetrics(NewClusterMetrics(c.Store, desk.Draining, leading, c.Now), times), end)
+	w := c.watch(NewMetrics(NewClusterMetrics(c.Store, &defaults, leading, c.Now), times), end)
 	defer c.Supervisor.follow(nil)
 	w.health.Ready("store", answers(c.Store))
 	h := newHints()

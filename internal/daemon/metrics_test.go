@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/daemon"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -155,10 +157,14 @@ func TestTheClusterIsMeasured(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(&store.Host{Host: hypervisor.Host{Name: "n1", Link: 50}})
+	put(&store.Host{Host: hypervisor.Host{Name: "n1", Link: 50}, Taints: []placement.Taint{{
+		Key: evacuation.DefaultDrainKey, Effect: placement.NoSchedule}}})
 	put(&store.Host{Host: hypervisor.Host{Name: "n2"}, NotReady: true})
 	put(&store.VM{VM: hypervisor.VM{ID: "prod/web", Memory: 1000}, Host: "n1", Migratable: true})
 	put(&store.VM{VM: hypervisor.VM{ID: "bad\xff/name"}, Host: "n1"})
+	put(&store.VM{VM: hypervisor.VM{ID: "prod/off", Memory: 4000}, Host: "n1", Migratable: true, Stopped: true, Ended: true})
+	put(&store.VM{VM: hypervisor.VM{ID: "prod/stays", Memory: 7000}, Host: "n1", Migratable: true,
+		Strategy: evacuation.None})
 	move := func(vm hypervisor.VMID, n int, p migration.Phase) {
 		put(&store.Migration{Spec: migration.Spec{ID: migration.ID(fmt.Sprintf("%s#%d", vm, n)),
 			VM: vm, Created: time.Unix(int64(n), 0)}, State: migration.State{Phase: p, Source: "n1",
@@ -181,7 +187,7 @@ func TestTheClusterIsMeasured(t *testing.T) {
 	}
 	now := time.Unix(1000, 0)
 	set := daemon.NewMetrics(daemon.NewClusterMetrics(records,
-		func(h *store.Host) bool { return h.Host.Name == "n1" },
+		&evacuation.Params{Strategy: evacuation.LiveMigrate},
 		func() (uint64, bool) { return 7, true }, func() time.Time { return now }))
 	text := scrape(t, set)
 	has(t, text, "godwit_vmi_migrations_in_pending_phase 2",
@@ -193,7 +199,7 @@ func TestTheClusterIsMeasured(t *testing.T) {
 			`namespace="prod",node="n2",status="succeeded"} 60`,
 		`godwit_host_info{node="n1",state="draining"} 1`,
 		`godwit_host_info{node="n2",state="lost"} 1`,
-		`godwit_number_of_vms{node="n1"} 2`, `godwit_host_drain_eta_seconds{node="n1"} 20`,
+		`godwit_number_of_vms{node="n1"} 4`, `godwit_host_drain_remaining_vms{node="n1"} 3`, `godwit_host_drain_eta_seconds{node="n1"} 20`,
 		"godwit_controller_leading_status 1", "godwit_controller_term 7", "godwit_store_up 1",
 		`godwit_host_stray_vms{node="n1"} 0`, `godwit_host_second_agent{node="n2"} 0`,
 		`godwit_host_migration_failures{node="n2"} 0`, `godwit_host_drain_remaining_bytes{node="n1"} 1000`,

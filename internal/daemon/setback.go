@@ -58,8 +58,7 @@ func (s *Dependencies) wait(ctx context.Context, gate *Gate,
 	mute.Ready = func(string) {}
 	set := NewMetrics()
 	if tell == nil { // a controller answers for the cluster
-		none := func(*store.Host) bool { return false }
-		set = NewMetrics(NewClusterMetrics(gate.beyond(), none, nil, s.Now))
+		set = NewMetrics(NewClusterMetrics(gate.beyond(), nil, nil, s.Now))
 	}
 	w := mute.watch(set, nil)
 	defer s.Supervisor.follow(nil)
