@@ -158,6 +158,9 @@ func controllerCommand() *cobra.Command {
 		if d.LeaseDuration < 0 {
 			return fmt.Errorf("--lease-duration: %v is negative: write 30s", d.LeaseDuration)
 		}
+		if err := patient(s.Failover.Complete().Grace, f.heartbeat); err != nil {
+			return err
+		}
 		var done func() error
 		if d.Dependencies, done, err = f.surroundings(c.Context(), c.ErrOrStderr()); err != nil {
 			return err
@@ -190,6 +193,16 @@ func controllerCommand() *cobra.Command {
 		"heartbeat;\ndefault: 6 heartbeat intervals")
 	cli.FormerFlag(flags, "patience", "lease-duration")
 	return c
+}
+
+// patient refuses a grace in which an agent that lives may send no heartbeat: one may be late, and one lost.
+func patient(grace, heartbeat time.Duration) error {
+	const heartbeats = 3
+	if grace/heartbeats >= heartbeat {
+		return nil
+	}
+	return fmt.Errorf("failover.grace is %v, less than %d heartbeat intervals of %v (--heartbeat-interval): hosts would be called lost "+
+		"whose agents live; write %v or more", grace, heartbeats, heartbeat, heartbeats*heartbeat)
 }
 
 // named refuses a name that cannot be written in files, such as scenarios.
