@@ -174,7 +174,8 @@ const (
 	// QEMU before 9.0 may wait for ever for the other ones. Its VM can then not be moved
 	// any more, and one that was about to switch over stands still. Agents use several
 	// connections only where this and CanUseChannels are had; compression needs several
-	// too, and a policy that asks for it asks for the risk.
+	// too, and a policy that asks for it asks for the risk. A host with TCG has it not: its QEMU may
+	// abort then.
 	//
 	// Source: QEMU 7.2 migration/multifd.c (multifd_send_thread leaves at "exiting"
 	// without posting what multifd_send_sync_main waits for); QEMU commit 15f3f21d598a.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/domxml"
 )
 
 func TestConnectionsCanBeLostFromQEMU9On(t *testing.T) {
@@ -14,6 +15,15 @@ func TestConnectionsCanBeLostFromQEMU9On(t *testing.T) {
 		if got := able(9_000_000, qemu); got.Has(hypervisor.CanLoseChannels) != want ||
 			!got.Has(hypervisor.CanUseChannels) {
 			t.Errorf("with QEMU %s it can %v", version(uint64(qemu)), got.Names())
+		}
+	}
+}
+
+func TestWithTCGNoConnectionMayBeLost(t *testing.T) {
+	for kind, want := range map[string]bool{domxml.KVM: true, domxml.QEMU: false} {
+		n := &node{Libvirt: 11_003_000, QEMU: 10_000_013, Settings: domxml.Settings{Type: kind}}
+		if got := n.able(); got.Has(hypervisor.CanLoseChannels) != want || !got.Has(hypervisor.CanUseChannels) {
+			t.Errorf("with %s it can %v", kind, got.Names())
 		}
 	}
 }

@@ -116,6 +116,9 @@ func (n *node) able() hypervisor.Abilities {
 	if !n.TLS {
 		all &^= hypervisor.CanEncrypt
 	}
+	if n.Settings.Type == domxml.QEMU { // a source may abort when its target dies: see docs/known-hypervisor-faults.md
+		all &^= hypervisor.CanLoseChannels
+	}
 	return all
 }
 

@@ -69,7 +69,7 @@ func (f Features) needs() map[hypervisor.Abilities]bool {
 		hypervisor.CanRecover:     f.Capabilities["postcopy-ram"] && f.Commands["migrate-recover"],
 		hypervisor.CanUseChannels: f.Capabilities["multifd"],
 		hypervisor.CanLoseChannels: f.Capabilities["multifd"] &&
-			f.Version.Compare(EndsChannels) >= 0,
+			f.Version.Compare(EndsChannels) >= 0 && f.Accelerator != TCG, // see docs/known-hypervisor-faults.md
 		hypervisor.CanCompress: f.Capabilities["multifd"] && len(f.MultifdMethods) > 0,
 		hypervisor.CanXBZRLE:   f.Capabilities["xbzrle"],
 		hypervisor.CanHoldSwitchOver: f.Capabilities["pause-before-switchover"] &&

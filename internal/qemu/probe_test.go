@@ -338,6 +338,10 @@ func TestEveryAbilityHasItsNeeds(t *testing.T) {
 			t.Errorf("QEMU %v can %v", v, all.Abilities().Names())
 		}
 	}
+	all.Version, all.Accelerator = qemu.Version{10, 0, 13}, qemu.TCG
+	if all.Abilities().Has(hypervisor.CanLoseChannels) {
+		t.Error("with TCG a source may abort when its target dies")
+	}
 	if got := (qemu.Features{}).Abilities(); got != 0 {
 		t.Errorf("without anything it can %v", got.Names())
 	}
