@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,6 +23,7 @@ type hookRunner struct {
 	name                   string // of the run
 	hook, check, onFailure []string
 	last                   string
+	called                 bool // on-failure has run since the run stopped
 	running                sync.WaitGroup
 	mutex                  sync.Mutex
 	busy                   map[hypervisor.HostName]bool // a command of theirs runs
@@ -30,7 +32,8 @@ type hookRunner struct {
 // lastWord is how long a command that was interrupted may take to say what has become of its hooks.
 const lastWord = 30 * time.Second
 
-// follow runs hooks and checks until the run has ended or stopped. Hooks that have begun are waited for.
+// follow runs hooks and checks until the run has ended or stopped. Hooks that have begun are waited for, and
+// hosts that are still checked when the run stops get the time that they have for it.
 func (h *hookRunner) follow(ctx context.Context) error {
 	h.busy = map[hypervisor.HostName]bool{}
 	defer h.running.Wait()
@@ -47,26 +50,41 @@ func (h *hookRunner) follow(ctx context.Context) error {
 			fmt.Fprintln(h.err, line)
 			h.last = line
 		}
-		switch {
-		case !m.Ended.IsZero() || m.Stopped != "" && m.Resumes == m.Resumed:
-			h.running.Wait()
-			return true, h.over(ctx, m, &r)
-		default:
-			return false, h.serve(ctx, m)
+		halted := m.Halted()
+		if halted {
+			h.failed(ctx, m)
 		}
+		if h.called = halted; !m.Ended.IsZero() || halted && !h.checks(m) {
+			h.running.Wait()
+			return true, h.over(&r)
+		}
+		return false, h.serve(ctx, m)
 	})
 }
 
-// over prints how a run has ended, or why it has stopped.
-func (h *hookRunner) over(ctx context.Context, m *store.Maintenance, r *client.RunReport) error {
-	err := h.print(r, r.Table)
-	if err != nil {
-		return err
+// checks reports whether hosts of a run that has stopped are still to pass their checks. One that does not pass in time
+// may be why the run stopped.
+func (h *hookRunner) checks(m *store.Maintenance) bool {
+	now := h.Now()
+	return h.check != nil && slices.ContainsFunc(m.CheckDue(), func(s store.ServicedHost) bool {
+		return now.Sub(s.Since) < m.BackWithin
+	})
+}
+
+// failed runs the command of an operator, once each time that the run stops.
+func (h *hookRunner) failed(ctx context.Context, m *store.Maintenance) {
+	if h.called || h.onFailure == nil {
+		return
 	}
-	if m.Ended.IsZero() && h.onFailure != nil {
-		if why := h.execute(ctx, h.onFailure, "", "GODWIT_REASON="+m.Stopped); why != "" {
-			fmt.Fprintf(h.err, "--on-failure: %s\n", why)
-		}
+	if why := h.execute(ctx, h.onFailure, "", "GODWIT_REASON="+m.Stopped); why != "" {
+		fmt.Fprintf(h.err, "--on-failure: %s\n", why)
+	}
+}
+
+// over prints how a run has ended, or why it has stopped.
+func (h *hookRunner) over(r *client.RunReport) error {
+	if err := h.print(r, r.Table); err != nil {
+		return err
 	}
 	if r.Done < len(r.Hosts) {
 		return ErrNotDone

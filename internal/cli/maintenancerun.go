@@ -44,7 +44,7 @@ window is as long as the batch needs; checks go on outside.
 
 A run stops when a host does not become empty, a hook fails or takes too long, a check does not pass in
 time, or an operator uncordons a host. Nothing more is drained then, and the command of --on-failure
-runs, with GODWIT_REASON in its environment. resume goes on; every time limit begins anew. abort uncordons the
+runs, with GODWIT_REASON in its environment. Hosts whose hook has ended are still checked. resume goes on; every time limit begins anew. abort uncordons the
 hosts that the run has cordoned; those whose hook has begun stay cordoned, unless they pass the check.
 
 --json of status prints one object: name, state (running, outside its windows, paused, stopped, aborted, ended),
