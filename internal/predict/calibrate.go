@@ -114,7 +114,7 @@ type Result struct {
 	// Refused says that the fitted model predicts what was left out worse than the one to begin
 	// with, or that nothing could be left out to know: Model is the one to begin with then.
 	Refused string `json:"refused,omitempty"`
-	// Errors are how far the model was off what was left out, for package predict.
+	// Errors are how far the model was off what was left out, and off what no parameter governs.
 	Errors *Errors `json:"-"`
 	// Fitted counts the measurements that were fitted to. The others did not complete, or
 	// no parameter says what governs them.
@@ -156,7 +156,13 @@ func Fit(all []Migration, base fake.Model) (*Result, error) {
 			return nil, err
 		}
 	}
-	r.Errors = Learn(samples)
+	given, err := Samples(slices.DeleteFunc(slices.Clone(all), func(m Migration) bool {
+		return !m.encoded()
+	}), r.Model)
+	if err != nil {
+		return nil, err
+	}
+	r.Errors = Learn(append(samples, given...))
 	return r, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
 )
 
 // An Observation is a migration that was carried out anywhere: how its guest wrote is not known.
@@ -23,7 +24,8 @@ type Observation struct {
 
 // Infer makes measurements of observations. A guest is taken to have written so fast that what was
 // sent more than once adds up; migrations that shared a link are taken to have had an equal share
-// of it.
+// of it. Encryption is taken for TLS with certificates: the hosts of the model have none, but they
+// have its speed.
 func Infer(all []Observation) []Migration {
 	list := make([]Migration, len(all))
 	for i := range all {
@@ -34,6 +36,9 @@ func Infer(all []Observation) []Migration {
 			Downtime: min(o.Downtime, o.Total), NoDowntime: o.NoDowntime}
 		if m.Filled == 0 || m.Filled > m.Memory {
 			m.Filled = min(o.Memory, o.Sent)
+		}
+		if o.Options.Encryption == hypervisor.EncryptRequired {
+			m.Options.Encryption, m.Words = hypervisor.AsConfigured, []string{string(fake.TLSX509)}
 		}
 		if again := o.Sent - m.Filled; again > m.Filled/200 && o.Total > 0 { // headers are not writes
 			m.Hot = m.Memory
