@@ -51,6 +51,9 @@ func Infer(all []Observation) []Migration {
 	return list
 }
 
+// same reports whether two hosts are known to be one.
+func same(a, b string) bool { return a != "" && a == b }
+
 // together returns how many migrations shared a link of one on average while it ran: the busier of
 // its two links.
 func together(all []Observation, at int) float64 {
@@ -72,10 +75,10 @@ func together(all []Observation, at int) float64 {
 			ends = end
 		}
 		share := float64(ends.Sub(begins)) / float64(o.Total)
-		if other.Host == o.Host {
+		if i == at || same(other.Host, o.Host) {
 			out += share
 		}
-		if other.Target == o.Target {
+		if i == at || same(other.Target, o.Target) {
 			in += share
 		}
 	}

@@ -101,6 +101,22 @@ func TestMigrationsThatShareALinkHaveTheirShare(t *testing.T) {
 	}
 }
 
+// Hosts that are not known are not taken for one: of migrations whose target is not told, only those
+// from the same source share a link.
+func TestUnknownHostsShareNoLink(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	o := func(host string) predict.Observation {
+		return predict.Observation{Host: host, Memory: hypervisor.GiB, Sent: hypervisor.GiB, Link: 1200,
+			Began: at, Total: 10 * time.Second}
+	}
+	all := predict.Infer([]predict.Observation{o("a"), o("a"), o("b"), o(""), o("")})
+	for i, want := range []hypervisor.Bandwidth{600, 600, 1200, 1200, 1200} {
+		if all[i].Link != want {
+			t.Errorf("%d: %d, want %d", i, all[i].Link, want)
+		}
+	}
+}
+
 // Each host is another machine: what is fitted to one makes the others worse, and is refused.
 func TestAFitThatMakesItWorseIsRefused(t *testing.T) {
 	testutil.Unraced(t)
