@@ -60,6 +60,7 @@ CSV has one migration a line; the first line names the columns:
   autoconverge, postcopy   1 if it was allowed                                    (0)
   multifd             how many connections; 0 is one                              (0)
   switch_after_ms     when post-copy was started; -1 is never                    (-1)
+  throttle_max        to how many percent auto-converge slowed the guest        (100)
   options             words joined by +: compress, xbzrle, tls-x509, mfcomp:zstd    ()
   accel               kvm, or tcg for an emulated guest                         (kvm)
   label, status       what kind of experiment it is; how it ended   (, completed)

@@ -133,10 +133,23 @@ func TestPredictionsFollowTheColumns(t *testing.T) {
 			t.Errorf("line %d: %+v", i+2, p[i])
 		}
 	}
-	for i, class := range map[int]string{0: "uncapped kvm", 2: "capped kvm", 6: "tls",
+	for i, class := range map[int]string{0: "uncapped kvm", 1: "capped kvm", 2: "capped kvm", 6: "tls",
 		7: "uncapped tcg", 8: "post-copy"} {
 		if got := all[i].Class(); got != class {
 			t.Errorf("line %d is of class %q, want %q", i+2, got, class)
+		}
+	}
+}
+
+// The slower of cap and wire governs; what auto-converge did, and not that it was allowed.
+func TestTheClassIsThatOfWhatGoverned(t *testing.T) {
+	all := read(t, "ram_mib,total_ms,downtime_ms,cap_mib_s,link_mib_s,autoconverge,throttle_max\n"+
+		"1024,5000,5,,,,\n1024,5000,5,,119,,\n1024,5000,5,1000,119,,\n1024,5000,5,200,1190,,\n"+
+		"1024,5000,5,,1190,,\n1024,5000,5,,1190,1,0\n1024,5000,5,,1190,1,20\n1024,5000,5,,1190,1,\n")
+	for i, want := range []string{"uncapped kvm", "capped kvm", "capped kvm", "capped kvm", "uncapped kvm",
+		"uncapped kvm", "auto-converge", "auto-converge"} {
+		if got := all[i].Class(); got != want {
+			t.Errorf("line %d is of class %q, want %q", i+2, got, want)
 		}
 	}
 }

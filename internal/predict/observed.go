@@ -45,6 +45,7 @@ func Infer(all []Observation) []Migration {
 			m.Rate = hypervisor.Bandwidth(float64(again) / o.Total.Seconds())
 		}
 		if o.Link > 0 {
+			m.Wire = o.Link
 			m.Link = max(1, hypervisor.Bandwidth(float64(o.Link)/together(all, i)))
 		}
 	}

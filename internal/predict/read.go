@@ -37,7 +37,10 @@ type Migration struct {
 	Hot     hypervisor.Bytes     // of Memory: is written cyclically
 	Rate    hypervisor.Bandwidth // of these writes
 	Link    hypervisor.Bandwidth // the wire's; 0 is faster than the processors
+	Wire    hypervisor.Bandwidth // all of the wire of which Link is a share; 0 is Link
 	Options hypervisor.TransferOptions
+	// Unthrottled says that auto-converge was allowed and did not slow its guest.
+	Unthrottled bool
 	// SwitchAfter is when it was told to go on by post-copy; negative is never.
 	SwitchAfter time.Duration
 	Emulated    bool     // its guest is not run by KVM
@@ -141,6 +144,7 @@ func (t *table) migration() Migration {
 		PostCopy:     t.number("postcopy", 0, 1) != 0,
 		Channels:     int(t.number("multifd", 0, 255)),
 		Compression:  m.has("compress"), XBZRLE: m.has("xbzrle")}
+	m.Unthrottled = m.Options.AutoConverge && t.number("throttle_max", 100, 100) == 0
 	t.plausible(&m)
 	return m
 }
