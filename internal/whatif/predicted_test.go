@@ -2,10 +2,14 @@ package whatif_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/config"
+	"github.com/godwit-vm/godwit/internal/predict"
 	"github.com/godwit-vm/godwit/internal/whatif"
 )
 
@@ -63,5 +67,43 @@ func TestPredictionsKnowTheirBounds(t *testing.T) {
 	p = asked(t, fleet("1Gbit/s", "8GiB", "model: {bootTime: 3s}")).Predicted
 	if p.Class != "capped kvm" {
 		t.Errorf("the same model: %+v", p)
+	}
+}
+
+// calibrated plans a drain in a fleet whose links have a speed, with the errors of twelve migrations that
+// were measured over such links, two at a time.
+func calibrated(t *testing.T, link hypervisor.Bandwidth) *predict.Prediction {
+	t.Helper()
+	s, err := config.Parse("fleet.yaml", fmt.Appendf(nil, "hosts: [{name: \"n[1-2]\", memory: 64GiB, cpus: 32, link: %dB/s}]\n"+
+		"vms: [{name: v, host: n1, memory: 32GiB}]\n", link))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []predict.Observation
+	for i := range 12 {
+		all = append(all, predict.Observation{Host: "a", Target: "b", Memory: hypervisor.GiB, Sent: hypervisor.GiB,
+			Link: link, Options: hypervisor.TransferOptions{Channels: 8},
+			Began: time.Unix(int64(i/2)*1000, 0), Total: 20 * time.Second})
+	}
+	samples, err := predict.Samples(predict.Infer(all), fake.QEMU())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Errors = predict.Learn(samples)
+	f, err := whatif.Ask(context.Background(), s, whatif.Question{Hosts: []hypervisor.HostName{"n1"}})
+	if err != nil || len(f.Waves) != 1 {
+		t.Fatalf("%v %+v", err, f)
+	}
+	return f.Waves[0][0].Predicted
+}
+
+// A plan finds what was measured on such links, however slow or fast they are, and although migrations shared
+// them.
+func TestAPlanFindsWhatItsModelWasMeasuredWith(t *testing.T) {
+	for link, class := range map[hypervisor.Bandwidth]string{hypervisor.Gbit: "capped kvm",
+		10 * hypervisor.Gbit: "multifd", 100 * hypervisor.Gbit: "multifd"} {
+		if p := calibrated(t, link); p.Class != class || p.Measured != 12 || p.Note != "" {
+			t.Errorf("%d Gbit/s: %+v, want 12 of %s", link/hypervisor.Gbit, p, class)
+		}
 	}
 }
