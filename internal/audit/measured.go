@@ -16,6 +16,7 @@ type Measured struct {
 	Memory, Disks  hypervisor.Bytes
 	Sent           hypervisor.Bytes
 	Link           hypervisor.Bandwidth // the slower of both hosts'; 0 is not known
+	Abilities      hypervisor.Abilities // of the source, which chooses its connections by them; 0 is not known
 	Options        migration.Options
 	Mode           hypervisor.Mode
 	Brownout       store.Brownout
@@ -85,7 +86,8 @@ func (m *measurer) finished(move *store.Migration, began time.Time) {
 	m.all = append(m.all, Measured{VM: move.Spec.VM, Source: move.State.Source,
 		Target: move.State.Target, Memory: vm.Now().Memory, Disks: vm.LocalSize(),
 		Sent: move.Source.Sent, Link: m.link(move.State.Source, move.State.Target),
-		Options: *move.Options, Mode: move.Source.Mode, Brownout: move.Source.Brownout,
+		Abilities: m.host(move.State.Source).Abilities,
+		Options:   *move.Options, Mode: move.Source.Mode, Brownout: move.Source.Brownout,
 		Began: began, Ended: move.State.Entered, Downtime: move.Source.Downtime})
 }
 
@@ -93,10 +95,18 @@ func (m *measurer) finished(move *store.Migration, began time.Time) {
 func (m *measurer) link(hosts ...hypervisor.HostName) hypervisor.Bandwidth {
 	slowest := hypervisor.Bandwidth(0)
 	for _, name := range hosts {
-		h, _ := m.known[store.Key{Kind: store.HostKind, Name: string(name)}].(*store.Host)
-		if h != nil && h.Host.Link > 0 && (slowest == 0 || h.Host.Link < slowest) {
-			slowest = h.Host.Link
+		if link := m.host(name).Link; link > 0 && (slowest == 0 || link < slowest) {
+			slowest = link
 		}
 	}
 	return slowest
+}
+
+// host returns a host as it was last told of, without anything when it was not.
+func (m *measurer) host(name hypervisor.HostName) hypervisor.Host {
+	h, _ := m.known[store.Key{Kind: store.HostKind, Name: string(name)}].(*store.Host)
+	if h == nil {
+		return hypervisor.Host{}
+	}
+	return h.Host
 }

@@ -24,10 +24,18 @@ func TestALogTellsWhatItsHypervisorsMeasured(t *testing.T) {
 	truth := fake.QEMU()
 	truth.SwitchOver, truth.SetUp = 60*time.Millisecond, 900*time.Millisecond
 	c.fabric = fake.NewNetwork(epoch, truth)
+	able := map[hypervisor.HostName]hypervisor.Abilities{"n3": fake.Abilities &^ hypervisor.CanLoseChannels}
 	for _, h := range []hypervisor.HostName{"n1", "n2", "n3", "n4"} {
 		real, err := c.fabric.AddHost(hypervisor.Host{Name: h, Memory: 64 * hypervisor.GiB, CPUs: 64,
-			Link: 10 * hypervisor.Gbit})
+			Link: 10 * hypervisor.Gbit, Abilities: able[h]})
 		c.must(err)
+		told, err := real.Host(t.Context())
+		c.must(err)
+		change(c, store.HostKind, string(h), func(r *store.Host) store.Record {
+			next := *r
+			next.Host = told
+			return &next
+		})
 		c.brains[h] = agent.New(h, agent.Config{}, real, c.store, store.DiscardEvents{})
 	}
 	for i := range 8 {
@@ -54,8 +62,12 @@ func TestALogTellsWhatItsHypervisorsMeasured(t *testing.T) {
 			m.Downtime < truth.SwitchOver || !m.Ended.After(m.Began) {
 			t.Errorf("%+v", m)
 		}
+		if old := m.Source == "n3"; m.Abilities.Has(hypervisor.CanLoseChannels) == old ||
+			!m.Abilities.Has(hypervisor.CanUseChannels) {
+			t.Errorf("%s can %v", m.Source, m.Abilities)
+		}
 		all = append(all, predict.Observation{Line: i + 1, Host: string(m.Source), Target: string(m.Target),
-			Memory: m.Memory, Sent: m.Sent, Link: m.Link, Options: agent.TransferOptions(&m.Options, fake.Abilities),
+			Memory: m.Memory, Sent: m.Sent, Link: m.Link, Options: agent.TransferOptions(&m.Options, m.Abilities),
 			Began: m.Began, Total: m.Ended.Sub(m.Began), Downtime: m.Downtime})
 	}
 	r, err := predict.Fit(predict.Infer(all), fake.QEMU())

@@ -89,7 +89,7 @@ func (p *Play) staged() *config.Scenario {
 
 // play plays the plan in the world of a seed.
 func (p *Play) play(ctx context.Context, s *config.Scenario, seed uint64) (*Run, error) {
-	o := &operator{play: p, ctx: ctx, until: s.Until, emptied: p.emptied(),
+	o := &operator{play: p, ctx: ctx, until: s.Until, emptied: p.emptied(), able: abilities(s.Fleet.Hosts),
 		last: map[hypervisor.VMID]*store.Migration{}, run: &Run{Empty: -1,
 			Results: map[hypervisor.VMID]MoveResult{}}}
 	config := s.Config(seed)
@@ -167,6 +167,16 @@ type operator struct {
 	run     *Run
 
 	emptied map[hypervisor.HostName]bool // the hosts that are to be empty
+	able    map[hypervisor.HostName]hypervisor.Abilities
+}
+
+// abilities returns what hosts can do. One of which nothing is said can do all that the model can.
+func abilities(hosts []inventory.Host) map[hypervisor.HostName]hypervisor.Abilities {
+	all := make(map[hypervisor.HostName]hypervisor.Abilities, len(hosts))
+	for i := range hosts {
+		all[hosts[i].Name] = cmp.Or(hosts[i].Abilities, fake.Abilities)
+	}
+	return all
 }
 
 // follow carries out the plan, and has drained what it leaves.
@@ -272,7 +282,7 @@ func (o *operator) watch(at time.Duration, before, after *store.Migration) {
 	}
 	p.Mode, p.Brownout = after.Source.Mode, after.Source.Brownout
 	if phase != before.State.Phase && after.Options != nil {
-		p.Options = o.play.Scenario.Agent.TransferOptions(after.Options, fake.Abilities)
+		p.Options = o.play.Scenario.Agent.TransferOptions(after.Options, o.able[after.State.Source])
 	}
 	if phase != before.State.Phase {
 		switch {

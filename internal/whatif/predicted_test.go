@@ -16,10 +16,20 @@ import (
 // asked plans a drain of n1 in a fleet whose only VM is v.
 func asked(t *testing.T, text string) whatif.Step {
 	t.Helper()
+	return askedOf(t, parsed(t, text))
+}
+
+func parsed(t *testing.T, text string) *config.Scenario {
+	t.Helper()
 	s, err := config.Parse("fleet.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+func askedOf(t *testing.T, s *config.Scenario) whatif.Step {
+	t.Helper()
 	f, err := whatif.Ask(context.Background(), s, whatif.Question{
 		Hosts: []hypervisor.HostName{"n1"}})
 	if err != nil || len(f.Waves) != 1 || f.EmptyRange == nil {
@@ -74,11 +84,8 @@ func TestPredictionsKnowTheirBounds(t *testing.T) {
 // were measured over such links, two at a time.
 func calibrated(t *testing.T, link hypervisor.Bandwidth) *predict.Prediction {
 	t.Helper()
-	s, err := config.Parse("fleet.yaml", fmt.Appendf(nil, "hosts: [{name: \"n[1-2]\", memory: 64GiB, cpus: 32, link: %dB/s}]\n"+
+	s := parsed(t, fmt.Sprintf("hosts: [{name: \"n[1-2]\", memory: 64GiB, cpus: 32, link: %dB/s}]\n"+
 		"vms: [{name: v, host: n1, memory: 32GiB}]\n", link))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var all []predict.Observation
 	for i := range 12 {
 		all = append(all, predict.Observation{Host: "a", Target: "b", Memory: hypervisor.GiB, Sent: hypervisor.GiB,
@@ -90,11 +97,20 @@ func calibrated(t *testing.T, link hypervisor.Bandwidth) *predict.Prediction {
 		t.Fatal(err)
 	}
 	s.Errors = predict.Learn(samples)
-	f, err := whatif.Ask(context.Background(), s, whatif.Question{Hosts: []hypervisor.HostName{"n1"}})
-	if err != nil || len(f.Waves) != 1 {
-		t.Fatalf("%v %+v", err, f)
+	return askedOf(t, s).Predicted
+}
+
+// A source uses several connections only where it can.
+func TestAMoveTakesTheConnectionsOfItsSource(t *testing.T) {
+	const fleet = "hosts: [{name: \"n[1-2]\", memory: 64GiB, cpus: 32, link: 10Gbit/s}]\n" +
+		"vms: [{name: v, host: n1, memory: 8GiB}]\n"
+	for i, want := range []string{"uncapped kvm", "multifd"} {
+		s := parsed(t, fleet)
+		s.Fleet.Hosts[i].Abilities = fake.Abilities &^ hypervisor.CanLoseChannels
+		if p := askedOf(t, s).Predicted; p.Class != want {
+			t.Errorf("%s cannot lose connections: %+v, want %s", s.Fleet.Hosts[i].Name, p, want)
+		}
 	}
-	return f.Waves[0][0].Predicted
 }
 
 // A plan finds what was measured on such links, however slow or fast they are, and although migrations shared
