@@ -38,9 +38,14 @@ fitted to the others: this is the error to expect for migrations that were not m
 A file is CSV, a controller's audit log, what virsh domjobinfo --completed has printed, one output after
 the other, what Prometheus answers about KubeVirt's migrations, or what Nova answers about server migrations
 while they run, one answer after the other (docs/prediction.md). Of the latter four the speed with which a guest wrote is inferred from what was sent
-more than once, and migrations by post-copy or with auto-converge are left out. The audit log knows
-the caps and the links of the hosts; for the others --link and --cap say them. Neither KubeVirt nor Nova
-tells downtimes: they are left as they are.
+more than once. Migrations by post-copy or slowed by auto-converge are left out where a file tells of them: the
+audit log and virsh do, KubeVirt and Nova do not. How many were left out is printed on stderr.
+
+The audit log knows the caps, and the links if the agents do; otherwise --link and --cap say them. With a link
+that is not known a migration is taken to have been as slow as the processors. Several connections are faster
+than one: --connections says how many there were. KubeVirt uses 8, but 1 for VMs with a limit on CPUs or with
+dedicated ones. virsh and Nova use 1 unless told otherwise. Neither KubeVirt nor Nova tells downtimes: they are
+left as they are.
 
 With several hosts "validated" leaves out one host at a time. Each file of virsh is a host of its own.
 A fitted model that predicts what was left out worse than the model to begin with is refused: it is
@@ -83,6 +88,8 @@ type flags struct {
 	base   string
 	link   string
 	limit  string
+
+	connections int
 }
 
 // CalibrateCommand returns godwit calibrate.
@@ -94,7 +101,7 @@ func CalibrateCommand() *cobra.Command {
 		Long:  help,
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return run(c.OutOrStdout(), args, &f)
+			return run(c.OutOrStdout(), Plain(c.ErrOrStderr()), args, &f)
 		},
 	}
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object instead of a table")
@@ -102,10 +109,12 @@ func CalibrateCommand() *cobra.Command {
 	c.Flags().StringVar(&f.base, "from", "", "start with the model in this `FILE`; default: qemu")
 	c.Flags().StringVar(&f.link, "link", "", "`SPEED` of the links, for files that do not say it: 10Gbit/s")
 	c.Flags().StringVar(&f.limit, "cap", "", "limit on each migration, for files that do not say it (`SPEED`)")
+	c.Flags().IntVar(&f.connections, "connections", 0, "connections of each migration, for files that do not say it; "+
+		"default: 8 with KubeVirt, 1 with virsh and Nova, in a log what its hosts take (`N`)")
 	return c
 }
 
-func run(out io.Writer, paths []string, f *flags) error {
+func run(out, errs io.Writer, paths []string, f *flags) error {
 	if err := Check(f.output, append(slices.Clone(paths), f.base)...); err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
@@ -116,9 +125,12 @@ func run(out io.Writer, paths []string, f *flags) error {
 			return err
 		}
 	}
-	all, err := f.measurements(paths)
+	all, notes, err := f.measurements(paths)
 	if err != nil {
 		return err
+	}
+	for _, note := range notes {
+		fmt.Fprintln(errs, note)
 	}
 	path := strings.Join(paths, ", ")
 	r, err := predict.Fit(all, base)
