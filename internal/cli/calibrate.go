@@ -55,7 +55,7 @@ CSV has one migration a line; the first line names the columns:
 
   ram_mib             memory of the VM                                        (needed)
   total_ms            how long the migration took                             (needed)
-  downtime_ms         downtime reported by the hypervisor                     (needed)
+  downtime_ms         downtime, as the hypervisor says; empty is not known    (needed)
   ws_mib              working set that the guest writes cyclically                (0)
   rate_nominal_mib_s  how fast it writes                                          (0)
   fill_mib            memory that was ever written; the rest is zero     (all of it)

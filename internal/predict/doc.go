@@ -43,7 +43,7 @@
 //
 //	ram_mib             memory of the VM                                          (needed)
 //	total_ms            how long the migration took                               (needed)
-//	downtime_ms         how long the guest stood, as the hypervisor says          (needed)
+//	downtime_ms         downtime, as the hypervisor says; empty is not known      (needed)
 //	ws_mib              memory that the guest writes again and again, cyclically      (0)
 //	rate_nominal_mib_s  how fast it writes                                            (0)
 //	fill_mib            memory that was ever written; the rest is zero       (all of it)

@@ -141,6 +141,16 @@ func TestPredictionsFollowTheColumns(t *testing.T) {
 	}
 }
 
+// An empty downtime was not measured; 0 was.
+func TestADowntimeThatIsEmptyIsNotKnown(t *testing.T) {
+	all := read(t, "ram_mib,total_ms,downtime_ms\n1024,300,\n1024,300,0\n1024,300,40\n")
+	for i, want := range []bool{true, false, false} {
+		if all[i].NoDowntime != want {
+			t.Errorf("line %d: %+v", i+2, all[i])
+		}
+	}
+}
+
 // The slower of cap and wire governs; what auto-converge did, and not that it was allowed.
 func TestTheClassIsThatOfWhatGoverned(t *testing.T) {
 	all := read(t, "ram_mib,total_ms,downtime_ms,cap_mib_s,link_mib_s,autoconverge,throttle_max\n"+

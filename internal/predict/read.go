@@ -130,6 +130,7 @@ func (t *table) migration() Migration {
 		SwitchAfter: -time.Millisecond}
 	if m.Completed = t.text("status", "completed") == "completed"; m.Completed {
 		m.Downtime = t.time("downtime_ms", 0)
+		m.NoDowntime = t.text("downtime_ms", "") == ""
 	}
 	m.Filled = t.size("fill_mib", int64(m.Memory/hypervisor.MiB))
 	if words := t.text("options", ""); words != "" {
