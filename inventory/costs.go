@@ -43,9 +43,11 @@ type ModelSpec struct {
 // A ModelErrorSpec is how far a model is off: how many migrations were measured, and the factors
 // measured/predicted below which 10, 50 and 90 % of them were.
 type ModelErrorSpec struct {
-	Measured int       `yaml:"measured"`
-	Total    []float64 `yaml:"total,flow"`
-	Downtime []float64 `yaml:"downtime,flow"`
+	Measured int `yaml:"measured"`
+	// Downtimes is of how many of them the downtime is known. Default: all.
+	Downtimes *int      `yaml:"downtimes,omitempty"`
+	Total     []float64 `yaml:"total,flow"`
+	Downtime  []float64 `yaml:"downtime,flow"`
 }
 
 // ModelNamed returns the model of a name: qemu, ideal.
@@ -134,7 +136,15 @@ func (s *ModelSpec) errors(wrong func(field, format string, args ...any)) *predi
 				"0.001 to 1000, for total and downtime")
 			continue
 		}
-		known[class] = predict.Summary{Measured: e.Measured, Total: [3]float64(e.Total),
+		downtimes := e.Measured
+		if e.Downtimes != nil {
+			downtimes = *e.Downtimes
+		}
+		if downtimes < 0 || downtimes > e.Measured {
+			wrong("errors."+class+".downtimes", "needs 0 to measured, %d, has %d", e.Measured, downtimes)
+			continue
+		}
+		known[class] = predict.Summary{Measured: e.Measured, Downtimes: downtimes, Total: [3]float64(e.Total),
 			Downtime: [3]float64(e.Downtime)}
 	}
 	return predict.Known(known)
@@ -214,7 +224,11 @@ func WriteModelErrors(w io.Writer, e *predict.Errors) error {
 	}
 	for _, class := range slices.Sorted(maps.Keys(all)) {
 		s := all[class]
-		if _, err := fmt.Fprintf(w, "  %s: {measured: %d, total: %s, downtime: %s}\n", class, s.Measured,
+		downtimes := ""
+		if s.Downtimes != s.Measured {
+			downtimes = fmt.Sprintf(" downtimes: %d,", s.Downtimes)
+		}
+		if _, err := fmt.Fprintf(w, "  %s: {measured: %d,%s total: %s, downtime: %s}\n", class, s.Measured, downtimes,
 			list(s.Total), list(s.Downtime)); err != nil {
 			return err
 		}

@@ -83,9 +83,10 @@ type Errors struct {
 // A Summary is how far predictions of a class were off: the factors measured/predicted below which
 // 10, 50 and 90 % of the measurements were.
 type Summary struct {
-	Measured int
-	Total    [3]float64
-	Downtime [3]float64 // with [Jitter] added to both
+	Measured  int
+	Downtimes int // of Measured: whose downtime is known
+	Total     [3]float64
+	Downtime  [3]float64 // with [Jitter] added to both
 }
 
 // Known returns errors of which summaries are known, by class.
@@ -96,7 +97,7 @@ func (e *Errors) Summaries() map[string]Summary {
 	all := map[string]Summary{}
 	for class := range e.classes {
 		total, downtime := e.logs(class)
-		s := Summary{Measured: e.Measured(class)}
+		s := Summary{Measured: e.Measured(class), Downtimes: e.downtimes(class)}
 		for i := range total {
 			s.Total[i], s.Downtime[i] = math.Exp(total[i]), math.Exp(downtime[i])
 		}
@@ -158,6 +159,14 @@ func (e *Errors) Measured(class string) int {
 	return len(e.classes[class].total)
 }
 
+// downtimes returns how many of the measurements of a class have a downtime. There are some of the class.
+func (e *Errors) downtimes(class string) int {
+	if e.known != nil {
+		return e.known[class].Downtimes
+	}
+	return len(e.classes[class].downtime)
+}
+
 // Of returns the distribution of a migration's times. Least is what physics allows: no time is
 // below it.
 func (e *Errors) Of(class string, p Times, least time.Duration) Prediction {
@@ -169,7 +178,7 @@ func (e *Errors) Of(class string, p Times, least time.Duration) Prediction {
 		r.Note = fmt.Sprintf("%q was never measured", class)
 	case n < Enough:
 		r.Note = fmt.Sprintf("%q was measured %d times only", class, n)
-	case e.known == nil && len(e.classes[class].downtime) == 0:
+	case e.downtimes(class) == 0:
 		r.Note = fmt.Sprintf("downtimes of %q were never measured", class)
 	}
 	r.Seconds = spread(p.Total, 0, total, least).over(time.Second)
