@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/internal/daemon"
@@ -42,13 +44,42 @@ func readStore(url string) (*config.Scenario, error) {
 	if err := errors.Join(c.Pull(ctx, daemon.Judged(opened)), opened.Close()); err != nil {
 		return nil, err
 	}
+	return scenarioOf(filepath.Base(u.Path), &c, time.Now())
+}
+
+// scenarioOf returns the scenario of what a store has.
+func scenarioOf(name string, c *client.Cluster, now time.Time) (*config.Scenario, error) {
 	settings, err := config.ReadSettings("") // the defaults of controllers
 	if err != nil {
 		return nil, err
 	}
-	f := fleetOf(&c, time.Now())
+	f := fleetOf(c, now)
 	f.EvictionStrategy = settings.Controller.Complete().Evacuation.Strategy
-	return config.Of(filepath.Base(u.Path), f, config.VarySpec{})
+	s, err := config.Of(name, f, config.VarySpec{})
+	if err == nil {
+		s.Encryption = encryptionOf(f.Hosts, s.Controller.Cluster.Options().Encryption)
+	}
+	return s, err
+}
+
+// encryptionOf says how migrations between hosts are encrypted. It has one answer for all of them: as soon as
+// those between two hosts are.
+func encryptionOf(hosts []inventory.Host, wanted migration.Encryption) fake.Encryption {
+	some := encrypting(hosts) >= 2
+	if wanted.Resolve(some, some) == migration.TrafficEncrypted {
+		return fake.TLSX509
+	}
+	return fake.Plain
+}
+
+// encrypting counts the hosts that have certificates, as their agents say.
+func encrypting(hosts []inventory.Host) (n int) {
+	for i := range hosts {
+		if hosts[i].Host.Abilities.Has(hypervisor.CanEncrypt) {
+			n++
+		}
+	}
+	return n
 }
 
 // guess is the class of workload that guests are taken for that were not measured.
@@ -84,6 +115,11 @@ func fleetOf(c *client.Cluster, now time.Time) *inventory.Fleet {
 	if n := len(f.Migrations); n > 0 {
 		f.Warnings = append(f.Warnings, inventory.Problem{File: "store", Message: fmt.Sprintf(
 			"%s under way: a plan takes each of them as not begun, its VM on its source", humanize.Count(n, "migration"))})
+	}
+	if n := encrypting(f.Hosts); n >= 2 && n < len(f.Hosts) {
+		f.Warnings = append(f.Warnings, inventory.Problem{File: "store", Message: fmt.Sprintf(
+			"%d of %s have certificates: all migrations are taken for encrypted, as those between them are", n,
+			humanize.Count(len(f.Hosts), "host"))})
 	}
 	if unknown > 0 {
 		f.Warnings = append(f.Warnings, inventory.Problem{File: "store", Message: fmt.Sprintf(

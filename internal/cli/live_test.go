@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/client"
+	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -99,5 +103,82 @@ func TestAPlanOfAStoreTakesVMsAsTheControllerDoes(t *testing.T) {
 	}
 	if last := f.Warnings[len(f.Warnings)-1].Message; !strings.HasPrefix(last, "1 migration under way") {
 		t.Errorf("it says %q", last)
+	}
+}
+
+// TestAPlanOfAStoreEncryptsAsTheControllerDoes: where two hosts have certificates, migrations are as slow as
+// encryption, and the range is that of encryption.
+func TestAPlanOfAStoreEncryptsAsTheControllerDoes(t *testing.T) {
+	const gib = hypervisor.GiB
+	const (
+		plain = fake.Abilities &^ hypervisor.CanLoseChannels
+		tls   = plain | hypervisor.CanEncrypt
+	)
+	for _, tt := range []struct {
+		abilities  []hypervisor.Abilities
+		encryption fake.Encryption
+		class      string
+		atLeast    time.Duration
+		warning    string
+	}{
+		{[]hypervisor.Abilities{plain, plain}, fake.Plain, "uncapped kvm", 0, ""},
+		{[]hypervisor.Abilities{tls, plain}, fake.Plain, "uncapped kvm", 0, ""},
+		{[]hypervisor.Abilities{tls, tls}, fake.TLSX509, "tls", 15 * time.Second, ""},
+		{[]hypervisor.Abilities{tls, tls, plain}, fake.TLSX509, "tls", 15 * time.Second,
+			"2 of 3 hosts have certificates: all migrations are taken for encrypted"},
+	} {
+		records := store.NewMemory()
+		put := func(r store.Record) {
+			if _, err := records.Put(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, able := range tt.abilities {
+			put(&store.Host{Host: hypervisor.Host{Name: hypervisor.HostName(fmt.Sprint("n", i+1)), Memory: 64 * gib,
+				CPUs: 16, Link: 10 * hypervisor.Gbit, Abilities: able}})
+		}
+		put(&store.VM{VM: hypervisor.VM{ID: "default/a", Memory: 8 * gib, CPUs: 2}, Host: "n1", Migratable: true})
+		var c client.Cluster
+		if err := c.Pull(t.Context(), records); err != nil {
+			t.Fatal(err)
+		}
+		s, err := scenarioOf("store", &c, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := whatif.Ask(t.Context(), s, whatif.Question{Hosts: []hypervisor.HostName{"n1"}})
+		if err != nil || len(f.Waves) != 1 {
+			t.Fatalf("%v: %v %+v", tt.abilities, err, f)
+		}
+		p := f.Waves[0][0].Predicted
+		if s.Encryption != tt.encryption || p.Class != tt.class || p.Seconds.P50 < tt.atLeast.Seconds() {
+			t.Errorf("%v: %q, %+v, want %q of class %s", tt.abilities, s.Encryption, p, tt.encryption, tt.class)
+		}
+		warned := slices.ContainsFunc(s.Fleet.Warnings, func(w inventory.Problem) bool {
+			return strings.Contains(w.Message, "certificates")
+		})
+		if warned != (tt.warning != "") {
+			t.Errorf("%v: %+v, want %q", tt.abilities, s.Fleet.Warnings, tt.warning)
+		}
+	}
+}
+
+// Off and on count more than certificates.
+func TestEncryptionIsWhatTheConfigurationWants(t *testing.T) {
+	able := inventory.Host{Host: hypervisor.Host{Abilities: hypervisor.CanEncrypt}}
+	for _, tt := range []struct {
+		hosts []inventory.Host
+		want  map[migration.Encryption]fake.Encryption
+	}{
+		{[]inventory.Host{able, able}, map[migration.Encryption]fake.Encryption{migration.EncryptionAuto: fake.TLSX509,
+			migration.EncryptionOff: fake.Plain, migration.EncryptionRequired: fake.TLSX509}},
+		{[]inventory.Host{able, {}}, map[migration.Encryption]fake.Encryption{migration.EncryptionAuto: fake.Plain,
+			migration.EncryptionOff: fake.Plain, migration.EncryptionRequired: fake.TLSX509}},
+	} {
+		for wanted, want := range tt.want {
+			if got := encryptionOf(tt.hosts, wanted); got != want {
+				t.Errorf("%d hosts, %v: %q, want %q", len(tt.hosts), wanted, got, want)
+			}
+		}
 	}
 }

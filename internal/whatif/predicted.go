@@ -123,8 +123,8 @@ func (p *Play) class(m plan.Move, result MoveResult, wire hypervisor.Bandwidth,
 		return ownModel
 	}
 	o := result.Options
-	encryption := p.Scenario.Encryption
-	if encryption != fake.Plain && (o.Channels > mostEncrypted || result.Brownout.Percent > 0 ||
+	encrypted := p.Scenario.Encryption != fake.Plain || o.Encryption == hypervisor.EncryptRequired
+	if encrypted && (o.Channels > mostEncrypted || result.Brownout.Percent > 0 ||
 		result.Mode == hypervisor.PostCopy) {
 		return neverEncrypted
 	}
@@ -134,7 +134,7 @@ func (p *Play) class(m plan.Move, result MoveResult, wire hypervisor.Bandwidth,
 	if p.Scenario.Errors == nil && result.Took > 0 && bytes.At(fastestMeasured) > result.Took {
 		return tooFast
 	}
-	return predict.Class(o, encryption != fake.Plain, false)
+	return predict.Class(o, encrypted, false)
 }
 
 // builtIn reports whether migrations cost in a model what the measured ones do in godwit's own.

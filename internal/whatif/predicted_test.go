@@ -123,3 +123,15 @@ func TestAPlanFindsWhatItsModelWasMeasuredWith(t *testing.T) {
 		}
 	}
 }
+
+// What a controller has encrypted is encrypted, whether the scenario says it or not.
+func TestAMoveThatIsEncryptedIsSaidToBe(t *testing.T) {
+	s := parsed(t, "hosts: [{name: \"n[1-2]\", memory: 64GiB, cpus: 32, link: 10Gbit/s}]\n"+
+		"vms: [{name: v, host: n1, memory: 8GiB}]\ntransport: {connections: 1}\n")
+	for i := range s.Fleet.Hosts {
+		s.Fleet.Hosts[i].Abilities = fake.Abilities | hypervisor.CanEncrypt
+	}
+	if p := askedOf(t, s).Predicted; p.Class != "tls" {
+		t.Errorf("%+v, want tls", p)
+	}
+}
