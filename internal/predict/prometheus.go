@@ -27,6 +27,7 @@ const (
 	metricProcessed  = kubevirtPrefix + "data_processed_bytes"
 	metricRate       = kubevirtPrefix + "memory_transfer_rate_bytes"
 	metricFailed     = kubevirtPrefix + "failed"
+	metricSucceeded  = kubevirtPrefix + "succeeded"
 )
 
 // mostAnswer is how many bytes the answer of a Prometheus may have.
@@ -118,6 +119,16 @@ func ReadPrometheus(name string, r io.Reader) (all []Observation, skipped int, e
 type kubevirtGuest struct {
 	series map[string][]point // by metric; those of several hosts in one
 	hosts  []hostPoint
+	ends   map[float64]*kubevirtEnd // by their times
+	// outcomes are, by the names of migrations, the metrics that said of one how it ended: "" of those
+	// whose name was not said.
+	outcomes map[string]map[string]bool
+}
+
+// A kubevirtEnd is what is said of the end of a migration.
+type kubevirtEnd struct {
+	name   string          // of the migration; "" is not said
+	status map[string]bool // that were said: succeeded, failed
 }
 
 // A hostPoint is from when a VM's migration was told of by a host.
@@ -129,7 +140,8 @@ type hostPoint struct {
 func kubevirtGuestOf(all map[string]*kubevirtGuest, metric map[string]string) *kubevirtGuest {
 	id := metric["namespace"] + "/" + cmp.Or(metric["name"], metric["vmi"])
 	if all[id] == nil {
-		all[id] = &kubevirtGuest{series: map[string][]point{}}
+		all[id] = &kubevirtGuest{series: map[string][]point{}, ends: map[float64]*kubevirtEnd{},
+			outcomes: map[string]map[string]bool{}}
 	}
 	return all[id]
 }
@@ -140,11 +152,59 @@ func (g *kubevirtGuest) add(metric map[string]string, values []point) {
 		name = metricTotal
 	}
 	g.series[name] = append(g.series[name], values...)
-	if name == metricProcessed { // its source says it
-		for _, p := range values {
+	for _, p := range values {
+		switch name {
+		case metricProcessed: // its source says it
 			g.hosts = append(g.hosts, hostPoint{p.at, metric["node"]})
+		case metricEnd:
+			g.ended(p.value, metric["migration_name"], metric["status"])
+		case metricFailed, metricSucceeded:
+			g.outcome(metric["vmim"], name, p.value > 0)
 		}
 	}
+}
+
+// ended takes in the end of a migration.
+func (g *kubevirtGuest) ended(at float64, name, status string) {
+	if at <= 0 {
+		return
+	}
+	if g.ends[at] == nil {
+		g.ends[at] = &kubevirtEnd{status: map[string]bool{}}
+	}
+	e := g.ends[at]
+	e.name = cmp.Or(e.name, name)
+	e.status[status] = true
+}
+
+// outcome takes in how the migration of a name ended.
+func (g *kubevirtGuest) outcome(name, metric string, is bool) {
+	if !is {
+		return
+	}
+	if g.outcomes[name] == nil {
+		g.outcomes[name] = map[string]bool{}
+	}
+	g.outcomes[name][metric] = true
+}
+
+// failed reports whether the migration that ended at a time failed: as its end says, or else what has its
+// name. Without either it is taken to have failed if one of the VM's has from then on. A migration without
+// a phase counts as failed in KubeVirt's metrics, and may yet succeed.
+// Source: KubeVirt v1.5 vmistats_collector.go (calculateMigrationStatus), migrationstats_collector.go
+// (reportMigrationStats).
+func (g *kubevirtGuest) failed(end float64) bool {
+	e := g.ends[end]
+	switch {
+	case e.status["succeeded"]:
+		return false
+	case e.status["failed"]:
+		return true
+	case e.name != "" && !g.outcomes[""][metricFailed]:
+		return g.outcomes[e.name][metricFailed] && !g.outcomes[e.name][metricSucceeded]
+	}
+	last, _ := lastIn(g.series[metricFailed], end, math.Inf(1))
+	return last.value > 0
 }
 
 // observations returns the migrations of a guest. Each has an end of its own.
@@ -152,13 +212,7 @@ func (g *kubevirtGuest) observations() (all []Observation, skipped int) {
 	for _, s := range g.series {
 		slices.SortFunc(s, func(a, b point) int { return cmp.Compare(a.at, b.at) })
 	}
-	ends := map[float64]float64{} // when each end was seen first
-	for _, p := range g.series[metricEnd] {
-		if _, known := ends[p.value]; !known && p.value > 0 {
-			ends[p.value] = p.at
-		}
-	}
-	for end := range ends {
+	for end := range g.ends {
 		if o, taken := g.observation(end); taken {
 			all = append(all, o)
 		} else {
@@ -179,8 +233,7 @@ func (g *kubevirtGuest) observation(end float64) (o Observation, taken bool) {
 	span := time.Duration((end - start) * float64(time.Second))
 	processed, seen := lastIn(g.series[metricProcessed], start, end)
 	total, known := lastIn(g.series[metricTotal], start, end)
-	failed, _ := lastIn(g.series[metricFailed], end, math.Inf(1))
-	if start == 0 || span < shortest || !seen || !known || failed.value > 0 ||
+	if start == 0 || span < shortest || !seen || !known || g.failed(end) ||
 		!(total.value > float64(hypervisor.MiB) && total.value < 1<<50 && processed.value >= 0) {
 		return o, false
 	}

@@ -3,6 +3,7 @@ package predict_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,65 @@ func TestAnswersOfPrometheusAreRead(t *testing.T) {
 		if _, _, err := predict.ReadPrometheus("range.json", strings.NewReader(text)); err == nil ||
 			!strings.Contains(err.Error(), "range.json:1") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// named adds a migration that lasted a minute, whose end has the labels of KubeVirt 1.5.
+func (s *scraped) named(vm, name, status string, start float64) {
+	const gib = 1 << 30
+	s.migration(vm, "n1", start, 60, 4*gib, 4*gib)
+	at := len(s.series) - 1
+	s.series[at] = strings.Replace(s.series[at], `"node"`,
+		fmt.Sprintf(`"migration_name":%q,"status":%q,"node"`, name, status), 1)
+}
+
+// A migration that failed hides no other one of its VM. Its object is there for long, before and after.
+func TestAFailedMigrationHidesNoOther(t *testing.T) {
+	const at = 1_800_000_000
+	failed := func(s *scraped, name string, points ...[2]float64) {
+		s.add("failed", fmt.Sprintf(`"namespace":"prod","vmi":"db","vmim":%q`, name), points...)
+	}
+	for _, c := range []struct {
+		what string
+		do   func(*scraped)
+		want []int64 // when those began that are taken, in seconds
+	}{
+		{"by status", func(s *scraped) {
+			s.named("db", "a", "succeeded", at)
+			s.named("db", "b", "failed", at+1000)
+			s.named("db", "c", "succeeded", at+2000)
+			failed(s, "b", [2]float64{at + 1070, 1}, [2]float64{at + 9000, 1})
+		}, []int64{at, at + 2000}},
+		{"by name", func(s *scraped) {
+			s.named("db", "a", "", at)
+			s.named("db", "b", "", at+1000)
+			failed(s, "b", [2]float64{at + 1070, 1}, [2]float64{at + 9000, 1})
+		}, []int64{at}},
+		{"one without a phase that succeeded", func(s *scraped) {
+			s.named("db", "a", "", at)
+			failed(s, "a", [2]float64{at - 5, 1})
+			s.add("succeeded", `"namespace":"prod","vmi":"db","vmim":"a"`, [2]float64{at + 70, 1})
+		}, []int64{at}},
+		{"failures without names", func(s *scraped) {
+			s.named("db", "a", "", at)
+			failed(s, "", [2]float64{at + 70, 1})
+		}, nil},
+		{"without names", func(s *scraped) {
+			s.migration("db", "n1", at, 60, 4<<30, 4<<30)
+			s.migration("db", "n1", at+1000, 60, 4<<30, 4<<30)
+			failed(s, "", [2]float64{at + 70, 0}, [2]float64{at + 1070, 1})
+		}, nil},
+	} {
+		var s scraped
+		c.do(&s)
+		all, _, err := predict.ReadPrometheus("range.json", strings.NewReader(s.String()))
+		var got []int64
+		for _, o := range all {
+			got = append(got, o.Began.Unix())
+		}
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, took those of %v, want %v", c.what, err, got, c.want)
 		}
 	}
 }
