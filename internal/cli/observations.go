@@ -22,7 +22,8 @@ type observer struct {
 	link, limit hypervisor.Bandwidth // of files that do not say it; 0 is not known, and none
 	connections int                  // of files that do not say it; 0 is as many as is usual
 	all         []predict.Migration
-	notes       []string // what is not known or was left out
+	jobs        []predict.Observation // of virsh, in all files: both hosts tell of a migration
+	notes       []string              // what is not known or was left out
 }
 
 // measurements reads files of measurements. The notes say what is not known or was left out.
@@ -46,7 +47,18 @@ func (f *flags) measurements(paths []string) (all []predict.Migration, notes []s
 			return nil, nil, err
 		}
 	}
+	o.countOnce()
 	return o.all, o.notes, nil
+}
+
+// countOnce takes in what virsh has told, each migration once.
+func (o *observer) countOnce() {
+	const virsh = "virsh domjobinfo"
+	jobs := predict.CountOnce(o.jobs)
+	if twice := len(o.jobs) - len(jobs); twice > 0 {
+		o.note(virsh, "source and target tell of %s: each counts once", humanize.Count(twice, "migration"))
+	}
+	o.infer(virsh, jobs)
 }
 
 // open reads a file, whose format its beginning tells.
@@ -86,17 +98,18 @@ type format struct {
 	read func(name string, r io.Reader) (all []predict.Observation, skipped int, err error)
 	// connections is how many a migration usually takes.
 	connections int
+	twice       bool   // both hosts of a migration tell of it
 	needs       string // a migration that can be used
 }
 
 var formats = []format{
 	// Source: KubeVirt v1.9.0 migration-source.go:724 (8, without a limit on the VM's CPUs).
-	{predict.IsPrometheus, predict.ReadPrometheus, 8, "migrations that succeeded, took ten seconds or more, and " +
+	{predict.IsPrometheus, predict.ReadPrometheus, 8, false, "migrations that succeeded, took ten seconds or more, and " +
 		"whose kubevirt_vmi_migration_data_processed_bytes and _data_total_bytes were asked for"},
-	{predict.IsNova, predict.ReadNova, 1, "answers about each migration until it has sent 95 % of its memory, for " +
+	{predict.IsNova, predict.ReadNova, 1, false, "answers about each migration until it has sent 95 % of its memory, for " +
 		"ten seconds or more"},
-	{predict.IsDomJobInfo, predict.ReadDomJobInfo, 1, "migrations by pre-copy that have completed, as " +
-		"virsh domjobinfo --completed prints them"},
+	{predict.IsDomJobInfo, predict.ReadDomJobInfo, 1, true, "migrations by pre-copy that have completed and " +
+		"that auto-converge did not slow, as virsh domjobinfo --completed prints them"},
 }
 
 // observe reads a file of a format.
@@ -116,6 +129,10 @@ func (o *observer) observe(path string, r io.Reader, f *format) error {
 	}
 	for i := range all {
 		all[i].Link, all[i].Options.Bandwidth, all[i].Options.Channels = o.link, o.limit, connections
+	}
+	if f.twice {
+		o.jobs = append(o.jobs, all...)
+		return nil
 	}
 	o.infer(path, all)
 	return nil

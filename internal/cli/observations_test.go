@@ -58,6 +58,7 @@ func TestConnectionsAreThoseOfTheSource(t *testing.T) {
 			err = o.log("godwit.log", moves)
 		} else {
 			err = o.open(path)
+			o.countOnce()
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -110,7 +111,8 @@ func TestAnUnknownLinkIsNotFast(t *testing.T) {
 		}
 	}
 	o := observer{}
-	if err := o.open(written(t, virshJob)); err != nil || len(o.notes) != 1 || !strings.Contains(o.notes[0], "--link") {
+	err := o.open(written(t, virshJob))
+	if o.countOnce(); err != nil || len(o.notes) != 1 || !strings.Contains(o.notes[0], "--link") {
 		t.Errorf("%v, %q", err, o.notes)
 	}
 }
@@ -118,7 +120,7 @@ func TestAnUnknownLinkIsNotFast(t *testing.T) {
 // What was left out is told.
 func TestWhatIsLeftOutIsCounted(t *testing.T) {
 	o := observer{link: hypervisor.Gbit}
-	if err := o.open(written(t, virshJob+"Job type: None\n")); err != nil || len(o.all) != 1 || len(o.notes) != 1 ||
+	if err := o.open(written(t, virshJob+"Job type: None\n")); err != nil || len(o.jobs) != 1 || len(o.notes) != 1 ||
 		!strings.Contains(o.notes[0], "1 of 2 migrations cannot be used: needs migrations by pre-copy") {
 		t.Errorf("%v, %q", err, o.notes)
 	}
@@ -128,6 +130,18 @@ func TestWhatIsLeftOutIsCounted(t *testing.T) {
 	if err := o.log("godwit.log", []audit.Measured{logged(0, migration.TrafficAsConfigured), slowed}); err != nil ||
 		len(o.all) != 1 || len(o.notes) != 1 || !strings.Contains(o.notes[0], "1 of 2 migrations are left out") {
 		t.Errorf("%v, %q", err, o.notes)
+	}
+}
+
+// What both hosts tell in their files counts once.
+func TestFilesOfBothHostsCountAMigrationOnce(t *testing.T) {
+	source := virshJob + "Constant pages: 7\nNormal pages: 1048576\n"
+	f := flags{link: "10Gbit/s"}
+	all, notes, err := f.measurements([]string{written(t, source),
+		written(t, strings.Replace(source, "Outgoing", "Incoming", 1))})
+	if err != nil || len(all) != 1 || len(notes) != 1 ||
+		notes[0] != "virsh domjobinfo: source and target tell of 1 migration: each counts once" {
+		t.Errorf("%v, %+v, %q", err, all, notes)
 	}
 }
 

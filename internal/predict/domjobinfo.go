@@ -24,8 +24,9 @@ func IsDomJobInfo(head string) bool {
 }
 
 // ReadDomJobInfo reads outputs of virsh domjobinfo --completed, one after the other. It tells how
-// many of them are no migrations by pre-copy that have completed. Neither the cap nor the link is in
-// them. An error is [yamldoc.Problems], unless r fails.
+// many of them are no migrations by pre-copy that have completed, or were slowed by auto-converge.
+// Local disks that were copied count as memory, as in a plan. Neither the cap nor the link is in them.
+// Both hosts of a migration tell of it: see [CountOnce]. An error is [yamldoc.Problems], unless r fails.
 // Source: libvirt 9.0 tools/virsh-domain.c (cmdDomjobinfo).
 func ReadDomJobInfo(name string, r io.Reader) (all []Observation, skipped int, err error) {
 	d := &jobs{Report: yamldoc.Report{File: name}}
@@ -74,16 +75,16 @@ func (d *jobs) finish() {
 	if j == nil {
 		return
 	}
-	postcopy := j.fields["Postcopy requests"]
 	if !strings.HasPrefix(j.kind, "Completed") || !strings.Contains(j.fields["Operation"], "migration") ||
-		postcopy != "" && postcopy != "0" {
+		j.some("Postcopy requests") || j.some("Auto converge throttle") {
 		d.skipped++
 		return
 	}
 	o := Observation{Line: j.line, Host: d.File, Memory: d.bytes(j, "Memory total"),
 		Sent:     d.bytes(j, "Memory processed"),
 		Total:    d.milliseconds(j, "Time elapsed"),
-		Downtime: d.milliseconds(j, "Total downtime")}
+		Downtime: d.milliseconds(j, "Total downtime"),
+		Incoming: strings.HasPrefix(j.fields["Operation"], "Incoming"), Told: j.told()}
 	if constant := j.fields["Constant pages"]; constant != "" {
 		page := hypervisor.Bytes(hypervisor.PageSize)
 		if j.fields["Page size"] != "" {
@@ -92,11 +93,41 @@ func (d *jobs) finish() {
 		zeros := hypervisor.Bytes(d.number(j, "Constant pages", "")) * page
 		o.Filled = max(hypervisor.PageSize, o.Memory-min(o.Memory, zeros))
 	}
+	d.disks(j, &o)
 	if o.Memory <= hypervisor.MiB || o.Total <= 0 {
 		d.Errorf(j.line, "", "a migration has Memory total of more than 1 MiB and Time elapsed of more than 0 ms")
 		return
 	}
 	d.all = append(d.all, o)
+}
+
+// disks adds the local disks that were copied.
+func (d *jobs) disks(j *virshJob, o *Observation) {
+	if j.fields["File total"] == "" {
+		return
+	}
+	total, processed := d.bytes(j, "File total"), d.bytes(j, "File processed")
+	o.Memory, o.Sent = o.Memory+total, o.Sent+processed
+	if o.Filled > 0 {
+		o.Filled += min(total, processed)
+	}
+}
+
+// some reports whether a number is there and not 0.
+func (j *virshJob) some(field string) bool { return j.fields[field] != "" && j.fields[field] != "0" }
+
+// told is what both hosts of a migration tell alike: the target has its statistics from the source. Sizes are
+// rounded, so it needs the numbers of pages.
+// Source: libvirt 9.0 src/qemu/qemu_migration_cookie.c (qemuMigrationCookieStatisticsXMLFormat).
+func (j *virshJob) told() string {
+	if !j.some("Normal pages") {
+		return ""
+	}
+	var words []string
+	for _, field := range []string{"Memory total", "Memory processed", "Constant pages", "Normal pages"} {
+		words = append(words, j.fields[field])
+	}
+	return strings.Join(words, ", ")
 }
 
 // units are those in which virsh writes sizes.

@@ -2,6 +2,7 @@ package predict
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -20,6 +21,27 @@ type Observation struct {
 	Total          time.Duration
 	Downtime       time.Duration
 	NoDowntime     bool // Downtime is not known
+	// Told is what both hosts of a migration tell alike; "" is nothing. Incoming says that the target
+	// told it.
+	Told     string
+	Incoming bool
+}
+
+// CountOnce leaves out what the target of a migration told that its source has told, too.
+func CountOnce(all []Observation) []Observation {
+	sources := map[string]int{}
+	for i := range all {
+		if o := &all[i]; o.Told != "" && !o.Incoming {
+			sources[o.Told]++
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(o Observation) bool {
+		twice := o.Incoming && sources[o.Told] > 0
+		if twice {
+			sources[o.Told]--
+		}
+		return twice
+	})
 }
 
 // Infer makes measurements of observations. A guest is taken to have written so fast that what was

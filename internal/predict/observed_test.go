@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +52,8 @@ func TestJobsOfVirshAreRead(t *testing.T) {
 		t.Fatalf("%v %+v, %d skipped", err, all, skipped)
 	}
 	want := predict.Observation{Line: 2, Host: "n1.txt", Memory: 4 * hypervisor.GiB,
-		Filled: 3 * hypervisor.GiB, Sent: 3 * hypervisor.GiB, Total: 2 * time.Second, Downtime: 62 * ms}
+		Filled: 3 * hypervisor.GiB, Sent: 3 * hypervisor.GiB, Total: 2 * time.Second, Downtime: 62 * ms,
+		Told: "4.000 GiB, 3.000 GiB, 262144, 9"}
 	if all[0] != want {
 		t.Errorf("%+v, want %+v", all[0], want)
 	}
@@ -67,6 +69,56 @@ func TestJobsOfVirshAreRead(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.what, err, c.want)
 		}
+	}
+}
+
+// Local disks that were copied are bytes like those of memory; a guest that auto-converge has slowed is not
+// measured.
+func TestJobsOfVirshWithDisks(t *testing.T) {
+	const gib = hypervisor.GiB
+	disks := "File processed:   10.500 GiB\nFile remaining:   0.000 B\nFile total:       10.000 GiB\n"
+	text := strings.TrimSpace(virsh(90000, 62, 4, 3, 262144)) + "\n" + disks +
+		strings.TrimSpace(virsh(2000, 62, 4, 3, 0)) + "\nAuto converge throttle: 40\n" +
+		strings.TrimSpace(virsh(2000, 62, 4, 3, 0)) + "\nAuto converge throttle: 0\n"
+	all, skipped, err := predict.ReadDomJobInfo("n1.txt", strings.NewReader(text))
+	if err != nil || len(all) != 2 || skipped != 1 {
+		t.Fatalf("%v %+v, %d skipped", err, all, skipped)
+	}
+	if o := all[0]; o.Memory != 14*gib || o.Filled != 13*gib || o.Sent != 13*gib+gib/2 {
+		t.Errorf("with disks: %+v", o)
+	}
+	if o := all[1]; o.Memory != 4*gib || o.Sent != 3*gib {
+		t.Errorf("without: %+v", o)
+	}
+}
+
+// Source and target tell of the same migration: it counts once. What only its target has told counts.
+func TestAMigrationThatBothHostsTellOfCountsOnce(t *testing.T) {
+	read := func(name string, text ...string) []predict.Observation {
+		t.Helper()
+		all, _, err := predict.ReadDomJobInfo(name, strings.NewReader(strings.Join(text, "")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	incoming := func(text string) string { return strings.Replace(text, "Outgoing", "Incoming", 1) }
+	a, b := virsh(2000, 62, 4, 3, 262144), virsh(3000, 30, 8, 8, 7)
+	at := virsh(2001, 63, 4, 3, 262144) // its target has waited for the source a little
+	all := predict.CountOnce(append(read("n2.txt", incoming(at), incoming(b)), read("n1.txt", a, a)...))
+	var got []string
+	for _, o := range all {
+		got = append(got, fmt.Sprint(o.Host, " ", o.Total))
+	}
+	if want := []string{"n2.txt 3s", "n1.txt 2s", "n1.txt 2s"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	unknown := read("n1.txt", "Job type: Completed\nOperation: Outgoing migration\nTime elapsed: 2000 ms\n"+
+		"Memory processed: 4.000 GiB\nMemory total: 4.000 GiB\nTotal downtime: 30 ms\n")
+	both := append(slices.Clone(unknown), unknown...)
+	both[1].Incoming = true
+	if got := predict.CountOnce(both); len(got) != 2 {
+		t.Errorf("without numbers of pages nothing is known to be the same: %+v", got)
 	}
 }
 
