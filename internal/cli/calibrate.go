@@ -186,6 +186,10 @@ func table(out io.Writer, r *predict.Result, n int) error {
 	case r.Refused != "":
 		fmt.Fprintf(out, "\nthe fitted model is refused: %s\n", r.Refused)
 		return nil
+	case r.Fitted == 0:
+		fmt.Fprintln(out, "\nnot fitted: no parameter says how fast encryption or compressed channels are; only how far the model "+
+			"is off was learned")
+		return nil
 	case r.Validated != nil:
 		fmt.Fprintf(out, "validated: one %s at a time was left out of the fit\n", map[string]string{
 			"host": "host", "experiment": "part of the experiments"}[r.Held])

@@ -39,8 +39,29 @@ func TestALogOfHostsThatEncryptIsFitted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Fitted != 4 || r.Errors.Measured("tls") != 4 || r.Before.All.Count != 4 {
-		t.Errorf("fitted to %d, %d encrypted, %+v", r.Fitted, r.Errors.Measured("tls"), r.Before)
+	const many = "tls over more than 2 connections"
+	if r.Fitted != 4 || r.Errors.Measured(many) != 4 || r.Before.All.Count != 4 {
+		t.Errorf("fitted to %d, %d encrypted, %+v", r.Fitted, r.Errors.Measured(many), r.Before)
+	}
+}
+
+// A log in which all is encrypted leaves the model as it is, and its ranges are learned.
+func TestALogInWhichAllIsEncryptedIsJudged(t *testing.T) {
+	o := observer{connections: 1}
+	if err := o.log("godwit.log", []audit.Measured{logged(0, migration.TrafficEncrypted),
+		logged(1, migration.TrafficEncrypted)}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := predict.Fit(o.all, fake.QEMU())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Fitted != 0 || r.Model != fake.QEMU() || r.Refused != "" || r.Errors.Measured("tls") != 2 || r.Before.All.Count != 2 {
+		t.Errorf("%+v", r)
+	}
+	var b strings.Builder
+	if err := table(&b, r, 2); err != nil || !strings.Contains(b.String(), "not fitted: no parameter says") {
+		t.Errorf("%v\n%s", err, b.String())
 	}
 }
 

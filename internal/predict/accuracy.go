@@ -214,6 +214,8 @@ func Class(o hypervisor.TransferOptions, tls, emulated bool) string {
 		return "compression"
 	case o.XBZRLE:
 		return "xbzrle"
+	case tls && o.Channels > fewEncrypted:
+		return "tls over more than 2 connections"
 	case tls:
 		return "tls"
 	case o.Bandwidth > 0 && o.Bandwidth <= 300*hypervisor.Bandwidth(hypervisor.MiB):
@@ -223,6 +225,11 @@ func Class(o hypervisor.TransferOptions, tls, emulated bool) string {
 	}
 	return "uncapped " + kind // or with a cap that hardly binds
 }
+
+// fewEncrypted is over how many connections encrypted migrations are measured on [Machine]: its two
+// processors are slower together than twice one connection. Further ones compare with the model of a
+// plan: [fake.Model.Encrypted].
+const fewEncrypted = 2
 
 // misses are how far the predictions of a class are off.
 type misses struct {

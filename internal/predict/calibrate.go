@@ -121,23 +121,40 @@ type Result struct {
 	Fitted int `json:"fitted"`
 }
 
-// Fit fits a model to measurements, starting from base. It fails when nothing can be fitted
-// to, or the fake refuses a measurement.
+// Fit fits a model to measurements, starting from base. Where no parameter governs any of them, it
+// leaves base as it is, and learns how far that is off. It fails when no measurement completed, or the
+// fake refuses one.
 func Fit(all []Migration, base fake.Model) (*Result, error) {
-	fit := slices.DeleteFunc(slices.Clone(all), func(m Migration) bool {
-		return !m.Completed || m.encoded()
-	})
-	if len(fit) == 0 {
-		return nil, fmt.Errorf("none of %d measurements can be fitted to: none completed without "+
-			"encryption or compressed channels", len(all))
+	fit := slices.DeleteFunc(slices.Clone(all), func(m Migration) bool { return !m.Completed || m.encoded() })
+	given := slices.DeleteFunc(slices.Clone(all), func(m Migration) bool { return !m.Completed || !m.encoded() })
+	switch {
+	case len(fit)+len(given) == 0:
+		return nil, fmt.Errorf("none of %d measurements can be used: none completed", len(all))
+	case len(fit) == 0:
+		return judge(given, base)
 	}
-	before, err := Compare(fit, base)
+	r, samples, err := fitTo(fit, base)
 	if err != nil {
 		return nil, err
 	}
+	more, err := Samples(given, r.Model)
+	if err != nil {
+		return nil, err
+	}
+	r.Errors = Learn(append(samples, more...))
+	return r, nil
+}
+
+// fitTo fits a model to measurements that its parameters govern, and returns how far it was off each of them
+// while it was left out.
+func fitTo(fit []Migration, base fake.Model) (*Result, []Sample, error) {
+	before, err := Compare(fit, base)
+	if err != nil {
+		return nil, nil, err
+	}
 	r := &Result{Model: search(fit, base), Before: before, Fitted: len(fit)}
 	if r.After, err = Compare(fit, r.Model); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, p := range parameters {
 		if from, to := p.get(&base), p.get(&r.Model); from != to {
@@ -152,18 +169,19 @@ func Fit(all []Migration, base fake.Model) (*Result, error) {
 			"begin with: by a factor of %.2f on average, instead of %.2f", math.Exp(held.loss),
 			math.Exp(loss(fit, base)))
 		r.Model, r.Changes = base, nil
-		if samples, err = Samples(fit, base); err != nil {
-			return nil, err
-		}
+		samples, err = Samples(fit, base)
 	}
-	given, err := Samples(slices.DeleteFunc(slices.Clone(all), func(m Migration) bool {
-		return !m.encoded()
-	}), r.Model)
+	return r, samples, err
+}
+
+// judge learns how far a model is off measurements that no parameter governs.
+func judge(all []Migration, base fake.Model) (*Result, error) {
+	report, err := Compare(all, base)
 	if err != nil {
 		return nil, err
 	}
-	r.Errors = Learn(append(samples, given...))
-	return r, nil
+	samples, err := Samples(all, base)
+	return &Result{Model: base, Before: report, After: report, Errors: Learn(samples)}, err
 }
 
 // heldOut is how well measurements are predicted that a model was not fitted to.

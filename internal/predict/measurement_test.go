@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/predict"
 	"github.com/godwit-vm/godwit/internal/yamldoc"
 )
@@ -148,6 +149,28 @@ func TestADowntimeThatIsEmptyIsNotKnown(t *testing.T) {
 		if all[i].NoDowntime != want {
 			t.Errorf("line %d: %+v", i+2, all[i])
 		}
+	}
+}
+
+// Eight encrypted connections are as fast as a plan takes them for: the machine of the built-in measurements,
+// which had two processors, says nothing about them.
+func TestManyEncryptedConnectionsAreThoseOfAPlan(t *testing.T) {
+	all := read(t, "ram_mib,total_ms,downtime_ms,multifd,options\n8192,9000,5,2,tls-x509\n8192,9000,5,8,tls-x509\n"+
+		"8192,9000,5,8,\n")
+	took := make([]time.Duration, len(all))
+	for i := range all {
+		model := fake.QEMU()
+		if i == 2 {
+			model = model.Encrypted(fake.TLSX509)
+		}
+		p, err := all[i].Predict(model)
+		if err != nil || !p.Completed {
+			t.Fatal(err, p)
+		}
+		took[i] = p.Total
+	}
+	if took[1] != took[2] || took[1] > took[0]*7/10 {
+		t.Errorf("two take %v, eight %v, and in a plan %v", took[0], took[1], took[2])
 	}
 }
 

@@ -115,6 +115,9 @@ func (m *Migration) on(model fake.Model) fake.Model {
 		model.AllChannels /= 2 // threads of further connections share the same processors
 	}
 	for _, e := range []fake.Encryption{fake.TLSPSK, fake.TLSX509} {
+		if m.has(string(e)) && m.Options.Channels > fewEncrypted {
+			return model.Encrypted(e)
+		}
 		if m.has(string(e)) {
 			model.PerChannel, model.AllChannels = e.Speed()
 			return model

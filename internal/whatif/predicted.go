@@ -12,9 +12,8 @@ import (
 // Classes of moves that were never measured.
 const (
 	restarting = "restart"
-	// neverEncrypted is encryption over more connections than were measured, or together with
-	// post-copy or auto-converge.
-	neverEncrypted = "encryption over more than 2 connections, or with post-copy or auto-converge"
+	// neverEncrypted is encryption together with what it was not measured with.
+	neverEncrypted = "encryption with post-copy or auto-converge"
 	tooFast        = "faster than 2.2 GB/s"
 	ownModel       = "model of your own"
 )
@@ -110,9 +109,6 @@ func (p *Play) predict(x *index, m plan.Move, result MoveResult) (predict.Predic
 		predict.Times{Total: result.Took, Downtime: result.Downtime}, least), nil
 }
 
-// mostEncrypted is over how many connections encrypted migrations were measured.
-const mostEncrypted = 2
-
 // class says which mechanism governs a move, and so with which measurements it compares.
 func (p *Play) class(m plan.Move, result MoveResult, wire hypervisor.Bandwidth,
 	bytes hypervisor.Bytes) string {
@@ -124,8 +120,7 @@ func (p *Play) class(m plan.Move, result MoveResult, wire hypervisor.Bandwidth,
 	}
 	o := result.Options
 	encrypted := p.Scenario.Encryption != fake.Plain || o.Encryption == hypervisor.EncryptRequired
-	if encrypted && (o.Channels > mostEncrypted || result.Brownout.Percent > 0 ||
-		result.Mode == hypervisor.PostCopy) {
+	if encrypted && (result.Brownout.Percent > 0 || result.Mode == hypervisor.PostCopy) {
 		return neverEncrypted
 	}
 	o.Bandwidth = wire // as [predict.Migration.Class] takes it

@@ -81,16 +81,17 @@ func TestPredictionsKnowTheirBounds(t *testing.T) {
 }
 
 // calibrated plans a drain in a fleet whose links have a speed, with the errors of twelve migrations that
-// were measured over such links, two at a time.
-func calibrated(t *testing.T, link hypervisor.Bandwidth) *predict.Prediction {
+// were measured with options over such links, two at a time.
+func calibrated(t *testing.T, link hypervisor.Bandwidth, o hypervisor.TransferOptions) *predict.Prediction {
 	t.Helper()
+	encryption := map[hypervisor.Encryption]string{hypervisor.EncryptRequired: "tls-x509"}[o.Encryption]
 	s := parsed(t, fmt.Sprintf("hosts: [{name: \"n[1-2]\", memory: 64GiB, cpus: 32, link: %dB/s}]\n"+
-		"vms: [{name: v, host: n1, memory: 32GiB}]\n", link))
+		"vms: [{name: v, host: n1, memory: 32GiB}]\ntransport: {connections: %d, encryption: %q}\n", link, o.Channels,
+		encryption))
 	var all []predict.Observation
 	for i := range 12 {
 		all = append(all, predict.Observation{Host: "a", Target: "b", Memory: hypervisor.GiB, Sent: hypervisor.GiB,
-			Link: link, Options: hypervisor.TransferOptions{Channels: 8},
-			Began: time.Unix(int64(i/2)*1000, 0), Total: 20 * time.Second})
+			Link: link, Options: o, Began: time.Unix(int64(i/2)*1000, 0), Total: 20 * time.Second})
 	}
 	samples, err := predict.Samples(predict.Infer(all), fake.QEMU())
 	if err != nil {
@@ -98,6 +99,27 @@ func calibrated(t *testing.T, link hypervisor.Bandwidth) *predict.Prediction {
 	}
 	s.Errors = predict.Learn(samples)
 	return askedOf(t, s).Predicted
+}
+
+// A plan finds what was measured on such links, however slow or fast they are, although migrations shared
+// them, and encrypted over as many connections.
+func TestAPlanFindsWhatItsModelWasMeasuredWith(t *testing.T) {
+	const encrypted = hypervisor.EncryptRequired
+	for _, tt := range []struct {
+		gbit        hypervisor.Bandwidth
+		connections int
+		encryption  hypervisor.Encryption
+		class       string
+	}{
+		{1, 8, hypervisor.AsConfigured, "capped kvm"}, {10, 8, hypervisor.AsConfigured, "multifd"},
+		{100, 8, hypervisor.AsConfigured, "multifd"}, {10, 2, encrypted, "tls"},
+		{10, 8, encrypted, "tls over more than 2 connections"},
+	} {
+		p := calibrated(t, tt.gbit*hypervisor.Gbit, hypervisor.TransferOptions{Channels: tt.connections, Encryption: tt.encryption})
+		if p.Class != tt.class || p.Measured != 12 || p.Note != "" {
+			t.Errorf("%d Gbit/s, %d connections, %q: %+v, want 12 of %s", tt.gbit, tt.connections, tt.encryption, p, tt.class)
+		}
+	}
 }
 
 // A source uses several connections only where it can.
@@ -109,17 +131,6 @@ func TestAMoveTakesTheConnectionsOfItsSource(t *testing.T) {
 		s.Fleet.Hosts[i].Abilities = fake.Abilities &^ hypervisor.CanLoseChannels
 		if p := askedOf(t, s).Predicted; p.Class != want {
 			t.Errorf("%s cannot lose connections: %+v, want %s", s.Fleet.Hosts[i].Name, p, want)
-		}
-	}
-}
-
-// A plan finds what was measured on such links, however slow or fast they are, and although migrations shared
-// them.
-func TestAPlanFindsWhatItsModelWasMeasuredWith(t *testing.T) {
-	for link, class := range map[hypervisor.Bandwidth]string{hypervisor.Gbit: "capped kvm",
-		10 * hypervisor.Gbit: "multifd", 100 * hypervisor.Gbit: "multifd"} {
-		if p := calibrated(t, link); p.Class != class || p.Measured != 12 || p.Note != "" {
-			t.Errorf("%d Gbit/s: %+v, want 12 of %s", link/hypervisor.Gbit, p, class)
 		}
 	}
 }
