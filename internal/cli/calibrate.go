@@ -37,15 +37,17 @@ fitted to the others: this is the error to expect for migrations that were not m
 
 A file is CSV, a controller's audit log, what virsh domjobinfo --completed has printed, one output after
 the other, what Prometheus answers about KubeVirt's migrations, or what Nova answers about server migrations
-while they run, one answer after the other (docs/prediction.md). Of the latter four the speed with which a guest wrote is inferred from what was sent
-more than once. Migrations by post-copy or slowed by auto-converge are left out where a file tells of them: the
-audit log and virsh do, KubeVirt and Nova do not. How many were left out is printed on stderr.
+while they run, one answer after the other (docs/prediction.md). Of the latter four the speed with which a
+guest wrote is inferred from what was sent more than once. Migrations by post-copy or slowed by auto-converge
+are left out where a file tells of them: the audit log and virsh do, KubeVirt and Nova do not. How many were
+left out is printed on stderr.
 
-The audit log knows the caps, and the links if the agents do; otherwise --link and --cap say them. With a link
-that is not known a migration is taken to have been as slow as the processors. Several connections are faster
-than one: --connections says how many there were. KubeVirt uses 8, but 1 for VMs with a limit on CPUs or with
-dedicated ones. virsh and Nova use 1 unless told otherwise. Neither KubeVirt nor Nova tells downtimes: they are
-left as they are.
+The audit log knows the caps, and the links if the agents do; otherwise --link and --cap say them. A link that
+is not known is taken for faster than the processors, and a note on stderr says so. Several connections are
+faster than one: --connections says how many there were. KubeVirt uses 8, but 1 for VMs with a limit on CPUs
+or with dedicated ones. virsh and Nova use 1 unless told otherwise. Neither KubeVirt nor Nova tells downtimes:
+they are left as they are. No parameter says how fast encryption is: encrypted migrations are not fitted to,
+and only how far the model is off them is learned.
 
 With several hosts "validated" leaves out one host at a time. Each file of virsh is a host of its own.
 A fitted model that predicts what was left out worse than the model to begin with is refused: it is
