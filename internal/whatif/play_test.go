@@ -312,3 +312,27 @@ func TestInterruption(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A plan may restart a VM twice, to make room meanwhile: the wave after the second restart begins.
+func TestAVMThatIsRestartedTwiceDelaysNoWave(t *testing.T) {
+	s := parse(t, `
+hosts:
+- {name: a, memory: 64GiB, cpus: 16}
+- {name: b, memory: 64GiB, cpus: 16}
+vms:
+- {name: gpu, host: a, memory: 4GiB, class: idle, whyNot: it has a GPU}
+- {name: web, host: a, memory: 4GiB, class: idle}
+`)
+	move := func(vm hypervisor.VMID, from, to hypervisor.HostName) plan.Wave {
+		return plan.Wave{{VM: vm, Source: from, Target: to}}
+	}
+	p := &whatif.Play{Scenario: s, Stops: &whatif.Stops{Restart: map[hypervisor.VMID]bool{"default/gpu": true}},
+		Waves: []plan.Wave{move("default/gpu", "a", "b"), move("default/gpu", "b", "a"), move("default/web", "a", "b")}}
+	run, err := p.Nominal(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gpu, web := run.Results["default/gpu"], run.Results["default/web"]; !gpu.Done || gpu.Attempts != 2 || !web.Done {
+		t.Errorf("gpu %+v, web %+v", gpu, web)
+	}
+}

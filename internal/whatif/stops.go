@@ -117,7 +117,7 @@ func (o *operator) request(m plan.Move) sim.Event {
 		return ask
 	}
 	p := o.run.Results[m.VM]
-	p.Attempts, p.Began = p.Attempts+1, o.world.Now()
+	p.Attempts, p.Began, p.Done = p.Attempts+1, o.world.Now(), false // an earlier wave may have restarted it, too
 	o.run.Results[m.VM] = p
 	return sim.Evict{VM: m.VM, Target: m.Target, Grace: o.play.Stops.Terms.Grace}
 }
