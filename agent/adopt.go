@@ -48,6 +48,11 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 			continue
 		}
 		found++
+		if first {
+			if err := a.cancelForgotten(ctx, &domains[i], now); err != nil {
+				return false, err
+			}
+		}
 		wrong := (domains[i].State != hypervisor.Running || !settled) &&
 			(domains[i].State != hypervisor.Paused || !v.Stands() || v.Trouble != "")
 		amiss = amiss || wrong
@@ -68,6 +73,25 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 		}
 	}
 	return true, nil
+}
+
+// cancelForgotten cancels a transfer out of this host whose migration has no record: the store was set back to
+// before it. No host waits for its end, and where its target is off the guest would stop at the switch-over for good.
+// Once the guest has stopped here, or runs there, only an operator can decide.
+func (a *Agent) cancelForgotten(ctx context.Context, d *hypervisor.Domain, now time.Time) error {
+	if d.Job == "" || !d.State.Executes() && d.State != hypervisor.Paused || a.moves.Get(d.Job) != nil {
+		return nil
+	}
+	r, err := a.store.Get(ctx, store.Key{Kind: store.MigrationKind, Name: string(d.Job)})
+	if err != nil || r != nil {
+		return err
+	}
+	p, err := a.hv.Progress(ctx, d.Job)
+	if err != nil || p.Status.Final() || p.Status == hypervisor.JobNone {
+		return err
+	}
+	a.warn(d.VM.ID, "ends "+string(d.Job)+", a transfer whose migration has no record", now)
+	return a.cancelled(ctx, d.Job, p)
 }
 
 // meet takes note of a domain that is not this host's own. One that executes while its

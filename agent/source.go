@@ -366,7 +366,7 @@ func (a *Agent) closeUp(ctx context.Context, m *store.Migration, now time.Time) 
 	switch p.Status {
 	case hypervisor.JobSetup, hypervisor.JobActive, hypervisor.JobSwitching: // not for long
 		a.again(m, now, a.config.Poll)
-		return nil
+		return a.cancelled(ctx, m.Spec.ID, p)
 	}
 	dead, ok := m.TargetDead()
 	d, err := a.hv.Domain(ctx, m.Spec.VM)
@@ -382,6 +382,18 @@ func (a *Agent) closeUp(ctx context.Context, m *store.Migration, now time.Time) 
 	}
 	p.Error = "it was thought to be dead"
 	return a.kept(ctx, m, p, now)
+}
+
+// cancelled ends a transfer while its guest runs here. Too late is no error.
+func (a *Agent) cancelled(ctx context.Context, job hypervisor.JobID, p hypervisor.Progress) error {
+	if p.Mode == hypervisor.PostCopy || p.Status != hypervisor.JobSetup && p.Status != hypervisor.JobActive {
+		return nil
+	}
+	err := a.hv.Adjust(ctx, job, hypervisor.Cancel{})
+	if errors.Is(err, hypervisor.Conflict) {
+		return nil
+	}
+	return err
 }
 
 // takeBack lets a VM that had stopped here run again, when its target is known

@@ -167,7 +167,7 @@ func leftover(host, runs hypervisor.HostName, h *store.Holding, now time.Time) *
 	case hypervisor.Receiving, hypervisor.Received:
 		m.State = migration.State{Phase: migration.Failed, Source: runs, Target: host, Entered: now,
 			Because: "source-kept-vm"}
-		m.Source = store.SourceReport{Began: true, Failed: true}
+		m.Source = store.SourceReport{Began: true} // its agent ends what it still sends
 		m.Target = store.TargetReport{Ready: true}
 	default:
 		return nil
