@@ -186,7 +186,7 @@ type NodeEvacuationStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
-	// VMsLeft is how many VMs are on the node.
+	// VMsLeft is how many VMs are on the node, or arrive on it.
 	//
 	// +optional
 	VMsLeft *int32 `json:"vmsLeft,omitempty"`
@@ -218,7 +218,7 @@ type NodeEvacuationStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// VMs are those on the node that can leave, in the order in which they do, up to 500.
+	// VMs are those on the node that can leave, in the order in which they do, and those that arrive, up to 500.
 	//
 	// +optional
 	// +listType=map
@@ -272,7 +272,7 @@ type Estimate struct {
 
 // VMState is what a VM that is to leave does now.
 //
-// +kubebuilder:validation:Enum=Waiting;Moving;ShuttingDown;LeftToKubeVirt
+// +kubebuilder:validation:Enum=Waiting;Moving;ShuttingDown;LeftToKubeVirt;Arriving
 type VMState string
 
 // The states.
@@ -285,9 +285,11 @@ const (
 	ShuttingDown VMState = "ShuttingDown"
 	// LeftToKubeVirt: KubeVirt's own evacuation controller migrates it.
 	LeftToKubeVirt VMState = "LeftToKubeVirt"
+	// Arriving: it is not on the node yet, and a pod of it was bound to the node before the node was cordoned.
+	Arriving VMState = "Arriving"
 )
 
-// LeavingVM is a VM on the node that can leave.
+// LeavingVM is a VM on the node that can leave, or one that arrives.
 type LeavingVM struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=63
@@ -301,7 +303,7 @@ type LeavingVM struct {
 	//
 	// +optional
 	Migration string `json:"migration,omitempty"`
-	// Reason is why it waits.
+	// Reason is why it waits or arrives.
 	//
 	// +optional
 	Reason string `json:"reason,omitempty"`

@@ -235,7 +235,9 @@ type planned struct {
 	evict   []Eviction
 	leaving []v1alpha1.LeavingVM
 	blocked []v1alpha1.BlockedVM
-	again   time.Duration
+	// arriving are the VMs that are not on the node yet; none where only marked VMs leave.
+	arriving []v1alpha1.LeavingVM
+	again    time.Duration
 }
 
 // plan decides which VMs leave the node now.
@@ -280,6 +282,11 @@ func (s *site) plan(started *int) *planned {
 	*started += len(d.Create)
 	s.stay(p, &d, held, byID)
 	p.again = d.Again
+	if s.active != nil {
+		if p.arriving = s.arriving(); len(p.arriving) > 0 {
+			p.again = sooner(p.again, whenArriving)
+		}
+	}
 	for _, h := range held {
 		if !h.until.IsZero() {
 			p.again = sooner(p.again, h.until.Sub(s.Now))

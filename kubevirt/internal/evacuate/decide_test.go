@@ -83,7 +83,8 @@ func (s *scene) view() *evacuate.View {
 	used := 0
 	for i := range s.guests {
 		g := &s.guests[i]
-		v.VMIs = append(v.VMIs, *g.vmi())
+		vmi := g.vmi()
+		v.VMIs, v.Pods = append(v.VMIs, *vmi), append(v.Pods, pods(vmi)...)
 		if g.flight != "" {
 			v.Migrations = append(v.Migrations, *g.migration())
 		}
@@ -154,6 +155,15 @@ func (g *guest) vmi() *virtv1.VirtualMachineInstance {
 		v.Status.Phase = virtv1.Scheduled
 	}
 	return v
+}
+
+// pods returns the pods of a VM, none of which has ended.
+func pods(vmi *virtv1.VirtualMachineInstance) (all []metav1.PartialObjectMetadata) {
+	for _, uid := range slices.Sorted(maps.Keys(vmi.Status.ActivePods)) {
+		all = append(all, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: vmi.Namespace, Name: string(uid), UID: uid,
+			Labels: map[string]string{virtv1.CreatedByLabel: string(vmi.UID), "budget": vmi.Labels["budget"]}}})
+	}
+	return all
 }
 
 func (g *guest) migration() *virtv1.VirtualMachineInstanceMigration {

@@ -53,7 +53,7 @@ func (x *index) guest(v *vm) evacuation.VM {
 	g := evacuation.VM{ID: v.id, Deleting: o.DeletionTimestamp != nil,
 		Between: o.Status.Phase != virtv1.Running, Migratable: v.known.Migratable, NotMigratableReason: v.known.NotMigratableReason,
 		EvacuateFrom: hypervisor.HostName(o.Status.EvacuationNodeName), Moving: v.current != nil || v.unseen(),
-		Instances: len(o.Status.ActivePods), Memory: v.known.Memory + v.known.Disk,
+		Instances: len(v.pods), Memory: v.known.Memory + v.known.Disk,
 		Descheduled: o.Annotations[virtv1.EvictionSourceAnnotation] == "descheduler",
 		Failed:      migration.Failures(len(v.migrations), func(i int) migration.Phase { return phaseOf(v.migrations[i]) })}
 	switch g.Strategy = x.strategy(v); g.Strategy {

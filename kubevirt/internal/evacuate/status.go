@@ -130,6 +130,7 @@ func (s *site) status(p *planned) *v1alpha1.NodeEvacuationStatus {
 	if n.StartedAt == nil {
 		n.StartedAt = &now
 	}
+	p.leaving = append(p.leaving, p.arriving...)
 	left, moving, blocked := int32(len(p.leaving)+len(p.blocked)), int32(0), int32(len(p.blocked))
 	for _, l := range p.leaving {
 		if l.Migration != "" {
@@ -162,7 +163,7 @@ func (s *site) status(p *planned) *v1alpha1.NodeEvacuationStatus {
 // rank is the order of the states in the status.
 func rank(state v1alpha1.VMState) int {
 	return slices.Index([]v1alpha1.VMState{v1alpha1.Moving, v1alpha1.ShuttingDown, v1alpha1.LeftToKubeVirt,
-		v1alpha1.Waiting}, state)
+		v1alpha1.Waiting, v1alpha1.Arriving}, state)
 }
 
 // estimate says when the node will be empty.

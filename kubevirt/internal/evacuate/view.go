@@ -26,7 +26,9 @@ type View struct {
 	// migrations and the finished ones of these VMIs, and what is in their namespaces.
 	convert.Cluster
 	Evacuations []v1alpha1.NodeEvacuation
-	// Pods are those of the VMIs: metadata alone.
+	// Pods are those of the VMIs that have not ended: metadata alone. KubeVirt leaves the pod in place that
+	// a migration has left, ended, and lists it in status.activePods, too.
+	// Source: KubeVirt v1.8.0 pkg/virt-controller/watch/vmi/lifecycle.go:985 (setActivePods).
 	Pods    []metav1.PartialObjectMetadata
 	Budgets []policyv1.PodDisruptionBudget
 	// Forecasts are what simulations have said, by the name of the NodeEvacuation.
@@ -63,7 +65,8 @@ type vm struct {
 	// migrations are all of it, oldest first; current is the one that has not ended.
 	migrations []*virtv1.VirtualMachineInstanceMigration
 	current    *virtv1.VirtualMachineInstanceMigration
-	pod        *metav1.PartialObjectMetadata // its launcher pod on its node; nil is not seen
+	pods       []*metav1.PartialObjectMetadata // that have not ended, the oldest first
+	pod        *metav1.PartialObjectMetadata   // its launcher pod on its node; nil is not seen
 }
 
 // index is a view that is sorted.
@@ -76,12 +79,12 @@ type index struct {
 	unfinished []evacuation.ActiveMigration
 	quota      *placement.QuotaUsage
 	begun      []*vm // with a migration that this decision creates
-	pods       map[podKey]*metav1.PartialObjectMetadata
+	pods       map[podKey][]*metav1.PartialObjectMetadata
 }
 
 // open sorts a view.
 func open(v *View) *index {
-	x := &index{View: v, byNode: map[string][]*vm{}, pods: map[podKey]*metav1.PartialObjectMetadata{}}
+	x := &index{View: v, byNode: map[string][]*vm{}, pods: podsOf(v)}
 	wrong := x.read()
 	x.params = evacuation.Params{Mode: evacuation.FreeSpots, Strategy: x.fleet.EvictionStrategy,
 		DrainKey: x.fleet.Config.NodeDrainTaintKey,
@@ -90,9 +93,6 @@ func open(v *View) *index {
 	known := map[hypervisor.VMID]*inventory.VM{}
 	for i := range x.fleet.VMs {
 		known[x.fleet.VMs[i].ID] = &x.fleet.VMs[i]
-	}
-	for i := range v.Pods {
-		x.pods[podKey{v.Pods[i].Namespace, string(v.Pods[i].UID)}] = &v.Pods[i]
 	}
 	all := map[hypervisor.VMID]*vm{}
 	for i := range v.VMIs {
@@ -104,7 +104,8 @@ func open(v *View) *index {
 			continue
 		}
 		x.vms = append(x.vms, m)
-		m.pod = x.podOf(o)
+		m.pods = x.pods[podKey{o.Namespace, string(o.UID)}]
+		m.pod = m.podOn(o.Status.NodeName)
 	}
 	slices.SortFunc(x.vms, func(a, b *vm) int { return cmp.Compare(a.id, b.id) })
 	for _, m := range x.vms {
@@ -185,16 +186,34 @@ func (x *index) read() map[hypervisor.VMID]string {
 
 func idOf(namespace, name string) hypervisor.VMID { return hypervisor.VMID(namespace + "/" + name) }
 
-type podKey struct{ namespace, uid string }
+// A podKey is that of the pods of a VMI.
+type podKey struct{ namespace, vmi string }
 
-// podOf returns the pod in which a VM runs, if it was seen.
-func (x *index) podOf(o *virtv1.VirtualMachineInstance) *metav1.PartialObjectMetadata {
-	for uid, node := range o.Status.ActivePods {
-		if p := x.pods[podKey{o.Namespace, string(uid)}]; p != nil && node == o.Status.NodeName {
-			return p
+// podsOf sorts the pods by their VMI, the oldest first.
+func podsOf(v *View) map[podKey][]*metav1.PartialObjectMetadata {
+	all := map[podKey][]*metav1.PartialObjectMetadata{}
+	for i := range v.Pods {
+		p := &v.Pods[i]
+		key := podKey{p.Namespace, p.Labels[virtv1.CreatedByLabel]}
+		all[key] = append(all[key], p)
+	}
+	for _, of := range all {
+		slices.SortFunc(of, func(a, b *metav1.PartialObjectMetadata) int {
+			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		})
+	}
+	return all
+}
+
+// podOn returns the last pod of a VM on a node, or nil.
+// Source: KubeVirt v1.8.0 pkg/controller/controller.go:323 (CurrentVMIPod).
+func (v *vm) podOn(node string) (last *metav1.PartialObjectMetadata) {
+	for _, p := range v.pods {
+		if on, known := v.object.Status.ActivePods[p.UID]; known && on == node {
+			last = p
 		}
 	}
-	return nil
+	return last
 }
 
 // foreign reports whether a migration was made for another VMI of the same name.

@@ -161,7 +161,8 @@ func (p *plugin) look(ctx context.Context, c client.Client) (*evacuate.View, err
 	v.Budgets = budgets.Items
 	var pods metav1.PartialObjectMetadataList
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	if err := c.List(ctx, &pods, client.MatchingLabels{virtv1.AppLabel: "virt-launcher"}); err != nil {
+	if err := c.List(ctx, &pods, client.MatchingLabels{virtv1.AppLabel: "virt-launcher"},
+		client.MatchingFieldsSelector{Selector: operator.Unended()}); err != nil {
 		return nil, err
 	}
 	v.Pods = pods.Items

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	virtv1 "kubevirt.io/api/core/v1"
 	migrationsv1 "kubevirt.io/api/migrations/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -117,6 +118,30 @@ func TestAForecastKeepsToMigrationPolicies(t *testing.T) {
 	}
 	if capped := ask(); capped < 10*free || capped < 30*time.Second {
 		t.Errorf("%v with 64 MiB/s, %v without a cap", capped, free)
+	}
+}
+
+// A VMI is of concern where it is, where it starts and where it migrates to.
+func TestAVMIConcernsTheNodesThatItComesTo(t *testing.T) {
+	r := &Reconciler{}
+	r.nodes.Store(&map[string]bool{"n1": true})
+	end := metav1.Now()
+	for _, c := range []struct {
+		name   string
+		status virtv1.VirtualMachineInstanceStatus
+		want   bool
+	}{
+		{"it is there", virtv1.VirtualMachineInstanceStatus{NodeName: "n1"}, true},
+		{"it is elsewhere", virtv1.VirtualMachineInstanceStatus{NodeName: "n2", ActivePods: map[types.UID]string{"a": "n2"}}, false},
+		{"it starts there", virtv1.VirtualMachineInstanceStatus{ActivePods: map[types.UID]string{"a": "n1"}}, true},
+		{"it migrates there", virtv1.VirtualMachineInstanceStatus{NodeName: "n2",
+			MigrationState: &virtv1.VirtualMachineInstanceMigrationState{TargetNode: "n1"}}, true},
+		{"it should have come there", virtv1.VirtualMachineInstanceStatus{NodeName: "n2",
+			MigrationState: &virtv1.VirtualMachineInstanceMigrationState{TargetNode: "n1", EndTimestamp: &end}}, false},
+	} {
+		if got := r.concerned(&virtv1.VirtualMachineInstance{Status: c.status}); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
 	}
 }
 

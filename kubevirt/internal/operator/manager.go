@@ -3,11 +3,13 @@ package operator
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -118,7 +120,13 @@ func New(config *rest.Config, o Options) (manager.Manager, error) {
 // caches keeps of objects what is looked at.
 func caches() cache.Options {
 	return cache.Options{DefaultTransform: strip, ByObject: map[client.Object]cache.ByObject{
-		pod(): {Label: labels.SelectorFromSet(labels.Set{virtv1.AppLabel: "virt-launcher"})}}}
+		pod(): {Label: labels.SelectorFromSet(labels.Set{virtv1.AppLabel: "virt-launcher"}), Field: Unended()}}}
+}
+
+// Unended selects the pods that have not ended: KubeVirt leaves the pod in place that a migration has left.
+func Unended() fields.Selector {
+	return fields.AndSelectors(fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))
 }
 
 // strip takes away what no decision looks at: it is most of an object.
@@ -175,13 +183,22 @@ func (r *Reconciler) concerned(o client.Object) bool {
 	case *v1alpha1.NodeEvacuation:
 		return true
 	case *virtv1.VirtualMachineInstance:
-		return o.Status.EvacuationNodeName != "" || r.Concerns(o.Status.NodeName)
+		return o.Status.EvacuationNodeName != "" || slices.ContainsFunc(places(o), r.Concerns)
 	case *virtv1.VirtualMachineInstanceMigration:
 		return o.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedBy || r.busy()
 	case *corev1.Node:
 		return r.Concerns(o.Name)
 	}
 	return r.busy()
+}
+
+// places returns the nodes that a VMI is on, starts on or migrates to.
+func places(o *virtv1.VirtualMachineInstance) []string {
+	all := append(starts(o), o.Status.NodeName)
+	if m := o.Status.MigrationState; m != nil && m.EndTimestamp == nil && m.TargetNode != "" {
+		all = append(all, m.TargetNode)
+	}
+	return all
 }
 
 // busy reports whether any node is emptied.

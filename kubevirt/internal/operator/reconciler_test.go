@@ -351,6 +351,28 @@ func TestANodeThatIsNotReadySendsNothing(t *testing.T) {
 	}
 }
 
+// A VM whose pod was bound to the node before the cordon starts there: the node is not empty, and the VM leaves it then.
+func TestAVMThatStartsIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	v := w.vmi("late", "n1", "", 1)
+	v.Status.NodeName, v.Status.Phase = "", virtv1.Scheduling
+	w.add(w.node("n1"), w.node("n9"), w.evacuation("e", "n1"), v, w.pod(v))
+	w.run(2)
+	e := w.status("e")
+	if e.Status.Phase != v1alpha1.Evacuating || *e.Status.VMsLeft != 1 || e.Status.VMs[0].State != v1alpha1.Arriving {
+		t.Fatalf("%+v", e.Status)
+	}
+	v = w.vm("late")
+	v.Status.NodeName, v.Status.Phase = "n1", virtv1.Running
+	if err := w.client.Update(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	w.run(5)
+	if e := w.status("e"); e.Status.Phase != v1alpha1.Done || len(e.Status.Moved) != 1 {
+		t.Errorf("%+v", e.Status)
+	}
+}
+
 func TestAForecastOrdersAndIsSaid(t *testing.T) {
 	w := newWorld(t)
 	e := w.evacuation("e", "n1")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -21,6 +22,7 @@ import (
 // The indexes of the cache.
 const (
 	byNode       = "godwit.node"       // VMIs by their node
+	byStart      = "godwit.start"      // VMIs that start, by the node of their pod
 	byMark       = "godwit.mark"       // VMIs that were marked for eviction: "yes"
 	byUnfinished = "godwit.unfinished" // migrations that have not ended: "yes"
 	byVMI        = "godwit.vmi"        // migrations by "namespace/name" of their VMI
@@ -42,6 +44,9 @@ func Indexes() []Index {
 	return []Index{
 		{&virtv1.VirtualMachineInstance{}, byNode, func(o client.Object) []string {
 			return some(o.(*virtv1.VirtualMachineInstance).Status.NodeName)
+		}},
+		{&virtv1.VirtualMachineInstance{}, byStart, func(o client.Object) []string {
+			return starts(o.(*virtv1.VirtualMachineInstance))
 		}},
 		{&virtv1.VirtualMachineInstance{}, byMark, func(o client.Object) []string {
 			if o.(*virtv1.VirtualMachineInstance).Status.EvacuationNodeName == "" {
@@ -71,6 +76,18 @@ func some(value string) []string {
 		return nil
 	}
 	return []string{value}
+}
+
+// starts returns the nodes on which a VMI that is on no node has pods.
+func starts(o *virtv1.VirtualMachineInstance) (nodes []string) {
+	if o.Status.NodeName != "" {
+		return nil
+	}
+	for _, node := range o.Status.ActivePods {
+		nodes = append(nodes, some(node)...)
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
 }
 
 // pod is a pod of which the metadata is read.
@@ -115,17 +132,19 @@ func (l *looker) list(to client.ObjectList, options ...client.ListOption) {
 	}
 }
 
-// about takes in a node and the VMIs on it.
+// about takes in a node, the VMIs on it and those that start there.
 func (l *looker) about(node string) {
 	if node == "" || l.nodes[node] {
 		return
 	}
 	l.nodes[node] = true
 	l.node(node)
-	var on virtv1.VirtualMachineInstanceList
-	l.list(&on, client.MatchingFields{byNode: node})
-	for i := range on.Items {
-		l.add(&on.Items[i])
+	for _, index := range []string{byNode, byStart} {
+		var on virtv1.VirtualMachineInstanceList
+		l.list(&on, client.MatchingFields{index: node})
+		for i := range on.Items {
+			l.add(&on.Items[i])
+		}
 	}
 }
 
@@ -230,9 +249,6 @@ func (l *looker) surroundings() {
 			l.node(vmi.Status.NodeName)
 		}
 		namespaces[vmi.Namespace] = true
-		if !l.nodes[vmi.Status.NodeName] {
-			continue
-		}
 		var pods metav1.PartialObjectMetadataList
 		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 		l.list(&pods, client.InNamespace(vmi.Namespace), client.MatchingFields{byCreator: string(vmi.UID)})
