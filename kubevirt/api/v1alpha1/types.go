@@ -264,7 +264,7 @@ type Estimate struct {
 	// +required
 	Simulations int32 `json:"simulations"`
 	// DeadlineProbability is in how many percent of them, at least, the node was empty at the
-	// deadline, blocked VMs aside.
+	// deadline: 0 if VMs cannot leave.
 	//
 	// +optional
 	DeadlineProbability *int32 `json:"deadlineProbability,omitempty"`

@@ -181,13 +181,16 @@ func (s *site) estimate(n *v1alpha1.NodeEvacuationStatus) {
 		percent := f.InTime(d.Sub(f.At))
 		n.Estimate.DeadlineProbability = &percent
 	}
-	if n.ETA = "never"; n.Estimate.P50 != nil && *n.Blocked == 0 {
+	if n.ETA = "never"; n.Estimate.P50 != nil && *n.Blocked == 0 && f.Left == 0 {
 		n.ETA = n.Estimate.P50.UTC().Format(time.RFC3339)
 	}
 }
 
 // InTime returns in how many percent of the simulations the node is empty after a time, at least.
 func (f *Forecast) InTime(within time.Duration) int32 {
+	if f.Left > 0 {
+		return 0
+	}
 	for _, q := range []struct {
 		at      *time.Duration
 		percent int32
@@ -257,6 +260,9 @@ func (s *site) deadlineMet(n *v1alpha1.NodeEvacuationStatus,
 		set(v1alpha1.ConditionDeadlineMet, false, "Blocked", "VMs that cannot leave stand in the way")
 	case n.Estimate == nil || n.Estimate.DeadlineProbability == nil:
 		meta.RemoveStatusCondition(&n.Conditions, v1alpha1.ConditionDeadlineMet)
+	case s.Forecasts[s.active.Name].Left > 0:
+		set(v1alpha1.ConditionDeadlineMet, false, "VMsStay", "in the simulations %d VMs cannot leave",
+			s.Forecasts[s.active.Name].Left)
 	default:
 		p := *n.Estimate.DeadlineProbability
 		set(v1alpha1.ConditionDeadlineMet, p >= 95, "Estimated", "in at least %d %% of %d simulations the node is empty in time",

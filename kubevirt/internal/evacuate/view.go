@@ -39,10 +39,12 @@ type View struct {
 // A Forecast is what simulations say about a node that is emptied.
 type Forecast struct {
 	At time.Time // when the cluster was as it was simulated
-	// After so long the node is empty in so many of the runs; nil is never.
+	// After so long the VMs that can leave have left in so many of the runs; nil is never.
 	P50, P95, P99, Max *time.Duration
 	Runs               int
-	VMs                map[hypervisor.VMID]Expectation
+	// Left is how many VMs stay: with any, the node is never empty.
+	Left int
+	VMs  map[hypervisor.VMID]Expectation
 	// Writes are how fast guests write to memory, where that is known.
 	Writes map[hypervisor.VMID]v1alpha1.WriteRate
 	// Unplaceable are the VMs that no other node seems to take, and why. They are migrated all the same:

@@ -146,7 +146,7 @@ func willing(f *inventory.Fleet, hosts []hypervisor.HostName) {
 
 // For returns a forecast as package evacuate takes it.
 func For(f *Answer, at time.Time) *evacuate.Forecast {
-	e := &evacuate.Forecast{At: at, VMs: map[hypervisor.VMID]evacuate.Expectation{},
+	e := &evacuate.Forecast{At: at, Left: len(f.Left), VMs: map[hypervisor.VMID]evacuate.Expectation{},
 		Unplaceable: map[hypervisor.VMID][]string{}, Writes: map[hypervisor.VMID]v1alpha1.WriteRate{}}
 	if s := f.Samples; s != nil {
 		e.Runs = s.Runs

@@ -74,7 +74,7 @@ func TestAForecastNamesVMsThatNoNodeTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := forecast.For(f, time.Time{}); len(e.Unplaceable["shop/vm-0-0"]) == 0 {
+	if e := forecast.For(f, time.Time{}); len(e.Unplaceable["shop/vm-0-0"]) == 0 || e.Left != 1 || e.P50 == nil || e.InTime(time.Hour) != 0 {
 		t.Errorf("%+v %+v", e, f.Proofs)
 	}
 }

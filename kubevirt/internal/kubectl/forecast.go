@@ -23,7 +23,8 @@ type Outlook struct {
 	// VMs are those that leave, the slowest first; Left are those that stay.
 	VMs  []VMOutlook       `json:"vms"`
 	Left []hypervisor.VMID `json:"left"`
-	// Deadline is what --by asks for, and InTime in how many percent of the simulations it is met, at least.
+	// Deadline is what --by asks for, and InTime in how many percent of the simulations it is met, at least: 0 if
+	// VMs stay.
 	Deadline *time.Time `json:"deadline,omitempty"`
 	InTime   *int32     `json:"inTimePercent,omitempty"`
 
@@ -121,11 +122,15 @@ func slower(a, b *float64) int {
 }
 
 func (p *plugin) odds(w io.Writer, o *Outlook) {
-	fmt.Fprintln(w, "EMPTY\tp50\tp95\tp99\tWORST")
+	what := "EMPTY"
+	if len(o.Left) > 0 {
+		what = "ALL OTHERS LEFT"
+	}
+	fmt.Fprintf(w, "%s\tp50\tp95\tp99\tWORST\n", what)
 	s := &o.Summary.Seconds
 	fmt.Fprintf(w, "after\t%s\t%s\t%s\t%s\n", seconds(s.P50), seconds(s.P95), seconds(s.P99), seconds(s.Max))
 	fmt.Fprintf(w, "at\t%s\t%s\t%s\t%s\n", clock(o.At, s.P50), clock(o.At, s.P95), clock(o.At, s.P99), clock(o.At, s.Max))
-	fmt.Fprintf(w, "\n%d of %d simulations end with empty nodes; %d VMs stay\n", o.Empty, o.Runs, len(o.Left))
+	fmt.Fprintf(w, "\nin %d of %d simulations all VMs have left that can; %d VMs stay\n", o.Empty, o.Runs, len(o.Left))
 	if o.InTime != nil {
 		fmt.Fprintf(w, "empty by %s in at least %d %% of the simulations\n", o.Deadline.Format(time.DateTime), *o.InTime)
 	}

@@ -67,7 +67,11 @@ func (p *plugin) moves(w io.Writer, f *whatif.Forecast) {
 		fmt.Fprintf(w, "stays: %s\n", proof.String())
 	}
 	if s := f.Samples; s != nil {
-		fmt.Fprintf(w, "empty after %s (p50), %s (p95) in %d simulations; %d VMs stay\n", seconds(s.Seconds.P50),
+		what := "empty"
+		if len(f.Left) > 0 {
+			what = "not empty: all other VMs have left"
+		}
+		fmt.Fprintf(w, "%s after %s (p50), %s (p95) in %d simulations; %d VMs stay\n", what, seconds(s.Seconds.P50),
 			seconds(s.Seconds.P95), s.Runs, len(f.Left))
 		return
 	}

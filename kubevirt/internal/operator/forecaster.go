@@ -163,7 +163,7 @@ func oldAfter(f *evacuate.Forecast) time.Duration {
 // alike reports whether two forecasts say the same but for their time, so that nothing is written while
 // nothing changes. Times of the day may differ by a tenth of what is left, and half a minute.
 func alike(a, b *evacuate.Forecast) bool {
-	if a == nil || len(a.VMs) != len(b.VMs) || len(a.Unplaceable) != len(b.Unplaceable) {
+	if a == nil || a.Left != b.Left || len(a.VMs) != len(b.VMs) || len(a.Unplaceable) != len(b.Unplaceable) {
 		return false
 	}
 	for id, x := range a.VMs {

@@ -165,6 +165,7 @@ func TestWhenTwoForecastsSayTheSame(t *testing.T) {
 		{"a minute later", of(at, 600), of(at.Add(5*time.Minute), 360), false},
 		{"a tenth later", of(at, 6000), of(at, 6600), true},
 		{"an eighth later", of(at, 6000), of(at, 6900), false},
+		{"a VM stays", of(at, 600), &evacuate.Forecast{At: at, P50: of(at, 600).P50, P95: of(at, 600).P95, Left: 1}, false},
 		{"a VM more", never, &evacuate.Forecast{At: at, VMs: map[hypervisor.VMID]evacuate.Expectation{"shop/web": {}}}, false},
 	} {
 		if got := alike(c.a, c.b); got != c.want {

@@ -407,3 +407,22 @@ func TestAForecastOrdersAndIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// A VM that stays in the simulations keeps the node from being empty, whatever the others do.
+func TestAForecastWithVMsThatStayIsNever(t *testing.T) {
+	w := newWorld(t)
+	e := w.evacuation("e", "n1")
+	e.Spec.Deadline = &metav1.Time{Time: w.now.Add(time.Hour)}
+	w.add(w.node("n1"), w.node("n9"), e, w.vmi("large", "n1", "", 64), w.vmi("small", "n1", "", 1))
+	soon := 40 * time.Second
+	w.r.Forecasts = func() map[string]*evacuate.Forecast {
+		return map[string]*evacuate.Forecast{"e": {At: w.now, P50: &soon, P95: &soon, P99: &soon, Max: &soon, Runs: 20, Left: 1}}
+	}
+	w.reconcile()
+	s := w.status("e").Status
+	met := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDeadlineMet)
+	if s.ETA != "never" || s.Estimate.P50 == nil || *s.Estimate.DeadlineProbability != 0 || met == nil ||
+		met.Status != metav1.ConditionFalse || met.Reason != "VMsStay" {
+		t.Errorf("%+v", s)
+	}
+}
