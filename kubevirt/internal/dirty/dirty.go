@@ -1,7 +1,7 @@
 // Package dirty says how fast guests write to their memory, and from where that is known.
 //
 //	Prometheus   what KubeVirt measures of running guests, or else during their migrations
-//	migrations   how long the last migration took: what was slower than the link is taken for writes
+//	migrations   how long a past migration took: what was slower than its bandwidth is taken for writes
 package dirty
 
 import (
@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/api"
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
-	virtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/inventory"
@@ -96,30 +95,6 @@ func rate(s *model.SampleStream, metric string) (id hypervisor.VMID, r Rate, som
 		return "", Rate{}, false
 	}
 	return hypervisor.VMID(namespace + "/" + name), Rate{hypervisor.Bandwidth(sum / float64(n)), metric, at}, true
-}
-
-// Migrations returns what past migrations say about VMs with so much memory, for links of a speed. A migration
-// that sends at speed b while the guest writes at d takes memory/(b-d). One that began and ended within a second
-// says nothing, and neither does one of which the guest was stopped or fetched from the target.
-func Migrations(all []virtv1.VirtualMachineInstanceMigration, memory map[hypervisor.VMID]hypervisor.Bytes,
-	link hypervisor.Bandwidth) map[hypervisor.VMID]Rate {
-	rates := map[hypervisor.VMID]Rate{}
-	for i := range all {
-		m := &all[i]
-		s := m.Status.MigrationState
-		id := hypervisor.VMID(m.Namespace + "/" + m.Spec.VMIName)
-		if s == nil || m.Status.Phase != virtv1.MigrationSucceeded || s.StartTimestamp == nil || s.EndTimestamp == nil ||
-			s.Mode != "" && s.Mode != virtv1.MigrationPreCopy || memory[id] <= 0 || link <= 0 {
-			continue
-		}
-		took, at := s.EndTimestamp.Sub(s.StartTimestamp.Time), s.EndTimestamp.Time
-		if old, known := rates[id]; took < time.Second || known && !at.After(old.At) {
-			continue
-		}
-		sent := hypervisor.Bandwidth(float64(memory[id]) / took.Seconds())
-		rates[id] = Rate{max(0, link-sent), "migration " + m.Namespace + "/" + m.Name, at}
-	}
-	return rates
 }
 
 // Memory returns that of all VMs of a fleet.

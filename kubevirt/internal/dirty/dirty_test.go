@@ -16,6 +16,7 @@ import (
 	"time"
 
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	virtv1 "kubevirt.io/api/core/v1"
 
@@ -83,19 +84,22 @@ func TestAPrometheusThatFailsIsSaid(t *testing.T) {
 	}
 }
 
+// migration returns one that began so many seconds from now.
+func migration(name, vmi string, began, took int, change func(*virtv1.VirtualMachineInstanceMigration)) virtv1.VirtualMachineInstanceMigration {
+	from, to := metav1.NewTime(now.Add(time.Duration(began)*time.Second)), metav1.NewTime(now.Add(time.Duration(began+took)*time.Second))
+	m := virtv1.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		Spec: virtv1.VirtualMachineInstanceMigrationSpec{VMIName: vmi}}
+	m.Status.Phase = virtv1.MigrationSucceeded
+	m.Status.MigrationState = &virtv1.VirtualMachineInstanceMigrationState{StartTimestamp: &from, EndTimestamp: &to, Mode: virtv1.MigrationPreCopy,
+		SourceNode: "from-" + name, TargetNode: "to-" + name}
+	if change != nil {
+		change(&m)
+	}
+	return m
+}
+
 // A VM of 1000 bytes over a link of 100 B/s: 20 s are 50 B/s, so that the guest has written 50 B/s.
 func TestPastMigrationsSayHowFastGuestsWrite(t *testing.T) {
-	migration := func(name, vmi string, began, took int, change func(*virtv1.VirtualMachineInstanceMigration)) virtv1.VirtualMachineInstanceMigration {
-		from, to := metav1.NewTime(now.Add(time.Duration(began)*time.Second)), metav1.NewTime(now.Add(time.Duration(began+took)*time.Second))
-		m := virtv1.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
-			Spec: virtv1.VirtualMachineInstanceMigrationSpec{VMIName: vmi}}
-		m.Status.Phase = virtv1.MigrationSucceeded
-		m.Status.MigrationState = &virtv1.VirtualMachineInstanceMigrationState{StartTimestamp: &from, EndTimestamp: &to, Mode: virtv1.MigrationPreCopy}
-		if change != nil {
-			change(&m)
-		}
-		return m
-	}
 	all := []virtv1.VirtualMachineInstanceMigration{
 		migration("old", "web", -500, 100, nil), migration("new", "web", -100, 20, nil), migration("older", "web", -900, 50, nil),
 		migration("short", "db", -100, 0, nil), migration("fast", "cache", -100, 5, nil),
@@ -109,10 +113,68 @@ func TestPastMigrationsSayHowFastGuestsWrite(t *testing.T) {
 	for _, name := range []string{"web", "db", "cache", "a", "b"} {
 		memory[hypervisor.VMID("shop/"+name)] = 1000
 	}
-	got := dirty.Migrations(all, memory, 100)
-	if len(got) != 2 || got["shop/web"] != (dirty.Rate{BytesPerSecond: 50, Source: "migration shop/new", At: now.Add(-80 * time.Second)}) ||
-		got["shop/cache"].BytesPerSecond != 0 {
+	got := dirty.Migrations(all, memory, 100, 0)
+	if len(got) != 1 || got["shop/web"] != (dirty.Rate{BytesPerSecond: 50, Source: "migration shop/new", At: now.Add(-80 * time.Second)}) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// By hand, for a VM of 1000 bytes that took 20 s, 50 B/s: what is left of the bandwidth that it had was written.
+func TestPastMigrationsHadABandwidth(t *testing.T) {
+	type vmim = virtv1.VirtualMachineInstanceMigration
+	limited := func(text string) func(*vmim) {
+		limit := resource.MustParse(text)
+		return func(m *vmim) {
+			m.Status.MigrationState.MigrationConfiguration = &virtv1.MigrationConfiguration{BandwidthPerMigration: &limit}
+		}
+	}
+	from := func(node, to string, changes ...func(*vmim)) func(*vmim) {
+		return func(m *vmim) {
+			m.Status.MigrationState.SourceNode, m.Status.MigrationState.TargetNode = node, to
+			for _, change := range changes {
+				change(m)
+			}
+		}
+	}
+	policy := "p"
+	for _, c := range []struct {
+		name  string
+		cap   hypervisor.Bandwidth
+		own   func(*vmim)
+		other *vmim
+		want  hypervisor.Bandwidth // 0: nothing is known
+	}{
+		{"the link", 0, nil, nil, 50},
+		{"the cluster's cap", 60, nil, nil, 10},
+		{"a cap above the link", 200, nil, nil, 50},
+		{"its own cap", 60, limited("80"), nil, 30},
+		{"it had no cap, the cluster has one now", 60, limited("0"), nil, 50},
+		{"a cap that was not kept to", 40, nil, nil, 0},
+		{"a policy of which the cap is not known", 60, func(m *vmim) { m.Status.MigrationState.MigrationPolicyName = &policy }, nil, 0},
+		{"from a node that is not known", 0, from("", "n2"), nil, 0},
+		{"another out of the node", 0, from("n1", "n2"), new(migration("other", "db", -90, 5, from("n1", "n3"))), 0},
+		{"another into its target", 0, from("n1", "n2"), new(migration("other", "db", -90, 5, from("n4", "n2"))), 0},
+		{"another between other nodes", 0, from("n1", "n2"), new(migration("other", "db", -90, 5, from("n3", "n4"))), 50},
+		{"another one before", 0, from("n1", "n2"), new(migration("other", "db", -200, 100, from("n1", "n3"))), 50},
+		{"another one with room for both", 60, from("n1", "n2"), new(migration("other", "db", -90, 5, from("n1", "n3", limited("40")))), 10},
+		{"another one without room for both", 60, from("n1", "n2"), new(migration("other", "db", -90, 5, from("n1", "n3"))), 0},
+		{"another one that failed", 0, from("n1", "n2"), new(migration("other", "db", -90, 5, from("n1", "n3", func(m *vmim) {
+			m.Status.Phase = virtv1.MigrationFailed
+		}))), 0},
+		{"another one that runs, between nodes that are not known", 0, from("n1", "n2"), new(migration("other", "db", 0, 0, func(m *vmim) {
+			m.Status = virtv1.VirtualMachineInstanceMigrationStatus{Phase: virtv1.MigrationRunning,
+				PhaseTransitionTimestamps: []virtv1.VirtualMachineInstanceMigrationPhaseTransitionTimestamp{{
+					Phase: virtv1.MigrationRunning, PhaseTransitionTimestamp: metav1.NewTime(now.Add(-90 * time.Second))}}}
+		})), 0},
+	} {
+		all := []vmim{migration("m", "web", -100, 20, c.own)}
+		if c.other != nil {
+			all = append(all, *c.other)
+		}
+		got := dirty.Migrations(all, map[hypervisor.VMID]hypervisor.Bytes{"shop/web": 1000}, 100, c.cap)
+		if r, known := got["shop/web"]; r.BytesPerSecond != c.want || known != (c.want > 0) {
+			t.Errorf("%s: %+v, want %d", c.name, got, c.want)
+		}
 	}
 }
 

@@ -108,7 +108,7 @@ func (q *Question) scenario(c *convert.Cluster) (*config.Scenario, []hypervisor.
 // Rates returns what is known of how fast the guests of a cluster write: what was measured, else what their past
 // migrations say.
 func Rates(c *convert.Cluster, f *inventory.Fleet, measured map[hypervisor.VMID]dirty.Rate) map[hypervisor.VMID]dirty.Rate {
-	all := dirty.Migrations(c.Migrations, dirty.Memory(f), inventory.DefaultLink)
+	all := dirty.Migrations(c.Migrations, dirty.Memory(f), inventory.DefaultLink, f.Config.BandwidthPerMigration)
 	maps.Copy(all, measured)
 	return all
 }

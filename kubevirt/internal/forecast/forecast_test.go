@@ -87,7 +87,8 @@ func TestAForecastSaysWhereRatesAreFrom(t *testing.T) {
 	ended := metav1.NewTime(began.Add(8 * time.Second))
 	past := virtv1.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "m"}}
 	past.Spec.VMIName, past.Status.Phase = "vm-0-0", virtv1.MigrationSucceeded
-	past.Status.MigrationState = &virtv1.VirtualMachineInstanceMigrationState{StartTimestamp: &began, EndTimestamp: &ended, Completed: true}
+	past.Status.MigrationState = &virtv1.VirtualMachineInstanceMigrationState{StartTimestamp: &began, EndTimestamp: &ended, Completed: true,
+		SourceNode: "n1", TargetNode: "n0"}
 	c.Migrations = append(c.Migrations, past)
 	measured := map[hypervisor.VMID]dirty.Rate{"shop/vm-0-1": {BytesPerSecond: 5e6, Source: "metric", At: ended.Time}}
 	f, err := forecast.Ask(t.Context(), c, forecast.Question{Nodes: []string{"n0"}, Rates: measured})
