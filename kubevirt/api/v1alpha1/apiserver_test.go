@@ -55,10 +55,13 @@ func specs(t *testing.T, c client.Client) {
 		}, "greater than or equal to 1"},
 		"a negative grace": {func(s *v1alpha1.NodeEvacuationSpec) {
 			s.Grace = &metav1.Duration{Duration: -time.Second}
-		}, "grace is from 0s to 24h"},
+		}, "grace is from 1s to 24h"},
+		"a grace of half a second": {func(s *v1alpha1.NodeEvacuationSpec) {
+			s.Grace = &metav1.Duration{Duration: 500 * time.Millisecond}
+		}, "grace is from 1s to 24h"},
 		"a grace of a week": {func(s *v1alpha1.NodeEvacuationSpec) {
 			s.Grace = &metav1.Duration{Duration: 7 * 24 * time.Hour}
-		}, "grace is from 0s to 24h"},
+		}, "grace is from 1s to 24h"},
 		"everything": {func(s *v1alpha1.NodeEvacuationSpec) {
 			two := int32(2)
 			*s = v1alpha1.NodeEvacuationSpec{NodeName: "rack-1.node-2", Deadline: &metav1.Time{Time: time.Unix(2e9, 0)},

@@ -96,11 +96,12 @@ type NodeEvacuationSpec struct {
 	// +kubebuilder:default=Keep
 	Unmovable Unmovable `json:"unmovable,omitempty"`
 
-	// Grace is how long the guest of a VM has to shut down. Only with unmovable: ShutDown.
+	// Grace is how long the guest of a VM has to shut down, in whole seconds: a part of one counts as one. Only with
+	// unmovable: ShutDown.
 	// Default: the grace period of the VM.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('24h')",message="grace is from 0s to 24h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="grace is from 1s to 24h"
 	Grace *metav1.Duration `json:"grace,omitempty"`
 }
 

@@ -72,6 +72,9 @@ nodeevacuation NODE ends it and uncordons the node.`,
 func (f *drainFlags) evacuation(node string, now time.Time) (*v1alpha1.NodeEvacuation, error) {
 	e := &v1alpha1.NodeEvacuation{ObjectMeta: metav1.ObjectMeta{Name: node},
 		Spec: v1alpha1.NodeEvacuationSpec{NodeName: node, Order: v1alpha1.Order(f.order), Unmovable: v1alpha1.Unmovable(f.unmovable)}}
+	if f.grace != 0 && f.grace < time.Second {
+		return nil, fmt.Errorf("--grace %s: it is 1s or more", f.grace)
+	}
 	if f.grace > 0 {
 		e.Spec.Grace = &metav1.Duration{Duration: f.grace}
 	}

@@ -240,7 +240,7 @@ func (r *Reconciler) evict(ctx context.Context, v *evacuate.View, e evacuate.Evi
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Pod.Namespace, Name: e.Pod.Name}}
 	options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &e.UID}}
 	if e.Grace != nil {
-		seconds := int64(e.Grace.Seconds())
+		seconds := wholeSeconds(*e.Grace)
 		options.GracePeriodSeconds = &seconds
 	}
 	err := r.Client.SubResource("eviction").Create(ctx, p, &policyv1.Eviction{ObjectMeta: p.ObjectMeta, DeleteOptions: options})
@@ -254,6 +254,9 @@ func (r *Reconciler) evict(ctx context.Context, v *evacuate.View, e evacuate.Evi
 	r.about(v, e.Pod.Namespace, e.VMI, corev1.EventTypeNormal, "EvacuationShutDown", e.Why)
 	return nil
 }
+
+// wholeSeconds rounds a grace period up: 0 would kill the guest at once.
+func wholeSeconds(d time.Duration) int64 { return max(1, int64((d+time.Second-1)/time.Second)) }
 
 // about records an event on a VMI.
 func (r *Reconciler) about(v *evacuate.View, namespace, name, kind, reason, text string) {

@@ -426,3 +426,25 @@ func TestAForecastWithVMsThatStayIsNever(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// A grace period below a second, or with a part of one, is rounded up: 0 seconds would kill the guest.
+func TestAGracePeriodIsRoundedUp(t *testing.T) {
+	for grace, want := range map[time.Duration]int64{time.Nanosecond: 1, 500 * time.Millisecond: 1, time.Second: 1, 1500 * time.Millisecond: 2} {
+		w := newWorld(t)
+		e := w.evacuation("e", "n1")
+		e.Spec.Unmovable, e.Spec.Grace = v1alpha1.ShutDown, &metav1.Duration{Duration: grace}
+		v := w.vmi("stuck", "n1", "", 1)
+		v.Status.Conditions[0].Status = corev1.ConditionFalse
+		w.add(w.node("n1"), w.node("n9"), e, v, w.pod(v))
+		evicted := 0
+		w.evict = func(e *policyv1.Eviction) error {
+			if evicted++; *e.DeleteOptions.GracePeriodSeconds != want {
+				t.Errorf("%v: %d s, want %d", grace, *e.DeleteOptions.GracePeriodSeconds, want)
+			}
+			return nil
+		}
+		if w.reconcile(); evicted != 1 {
+			t.Errorf("%v: %d evictions", grace, evicted)
+		}
+	}
+}

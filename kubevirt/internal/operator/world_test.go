@@ -42,6 +42,7 @@ type world struct {
 	uids   int
 	writes int
 	fails  map[string]int // migrations of a VM that still fail
+	evict  func(*policyv1.Eviction) error
 	r      *operator.Reconciler
 	events *record.FakeRecorder
 }
@@ -132,8 +133,14 @@ func (w *world) funcs() interceptor.Funcs {
 			if name != "eviction" {
 				return fmt.Errorf("%s is created", name)
 			}
-			if _, is := sub.(*policyv1.Eviction); !is {
+			e, is := sub.(*policyv1.Eviction)
+			if !is {
 				return fmt.Errorf("%T is created", sub)
+			}
+			if w.evict != nil {
+				if err := w.evict(e); err != nil {
+					return err
+				}
 			}
 			return c.Delete(ctx, o)
 		},
