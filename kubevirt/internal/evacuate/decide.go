@@ -280,8 +280,8 @@ func (s *site) plan(started *int) *planned {
 		p.leaving = append(p.leaving, l)
 	}
 	*started += len(d.Create)
-	s.stay(p, &d, held, byID)
 	p.again = d.Again
+	s.stay(p, &d, held, byID)
 	if s.active != nil {
 		if p.arriving = s.arriving(); len(p.arriving) > 0 {
 			p.again = sooner(p.again, whenArriving)

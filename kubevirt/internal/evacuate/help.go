@@ -9,10 +9,12 @@ import (
 
 // What would let a VM leave that is held for another reason than that it cannot be migrated.
 const (
-	helpNode   = "repair the node, or fence it, so that its VMs start elsewhere"
-	helpQuota  = "raise the quota: a migration needs room for a second copy of the VM"
-	helpBudget = "wait for the other VMs of the budget, or allow more disruptions"
-	helpVMI    = "correct the VMI"
+	helpNode     = "repair the node, or fence it, so that its VMs start elsewhere"
+	helpQuota    = "raise the quota: a migration needs room for a second copy of the VM"
+	helpBudget   = "wait for the other VMs of the budget, or allow more disruptions"
+	helpRefused  = "change what refuses the migration"
+	helpEviction = "change what refuses the eviction, or shut the VM down"
+	helpVMI      = "correct the VMI"
 )
 
 // helpMigratable is what would make a VM migratable, by the reason of its condition LiveMigratable.

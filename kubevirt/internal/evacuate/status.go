@@ -61,6 +61,11 @@ func (s *site) stay(p *planned, d *evacuation.Decision, holds map[hypervisor.VMI
 			p.leaving = append(p.leaving, s.leaving(v, v1alpha1.Moving))
 		case v.object.DeletionTimestamp != nil, v.pod != nil && v.pod.DeletionTimestamp != nil:
 			p.leaving = append(p.leaving, s.leaving(v, v1alpha1.ShuttingDown))
+		case stopped && v.pod != nil && s.Now.Before(s.Refused[v.pod.UID].Until):
+			h := s.Refused[v.pod.UID].held(s.Now, "eviction", helpEviction)
+			h.reasons = slices.Concat(l.Reasons, h.reasons)
+			p.again = sooner(p.again, h.until.Sub(s.Now))
+			s.keep(p, v, h)
 		case stopped && v.pod != nil:
 			p.evict = append(p.evict, Eviction{types.NamespacedName{Namespace: v.pod.Namespace,
 				Name: v.pod.Name}, v.pod.UID, v.object.Name, grace(stop), stop.Why})
@@ -76,18 +81,24 @@ func (s *site) stay(p *planned, d *evacuation.Decision, holds map[hypervisor.VMI
 		}
 	}
 	for _, v := range s.vms { // in order
-		h := holds[v.id]
-		switch {
-		case h == nil:
-		case h.blocks:
-			why := slices.Concat(evacuation.Keeps(s.params, s.guest(v)), h.reasons)
-			p.blocked = append(p.blocked, blockedVM(v, why, append(s.helps(v), h.help...)))
-		default:
-			w := s.leaving(v, v1alpha1.Waiting)
-			w.Reason = Text(h.reasons)
-			p.leaving = append(p.leaving, w)
+		if h := holds[v.id]; h != nil {
+			if h.blocks {
+				h.reasons = slices.Concat(evacuation.Keeps(s.params, s.guest(v)), h.reasons)
+			}
+			s.keep(p, v, h)
 		}
 	}
+}
+
+// keep takes in a VM that is held.
+func (s *site) keep(p *planned, v *vm, h *held) {
+	if h.blocks {
+		p.blocked = append(p.blocked, blockedVM(v, h.reasons, append(s.helps(v), h.help...)))
+		return
+	}
+	w := s.leaving(v, v1alpha1.Waiting)
+	w.Reason = Text(h.reasons)
+	p.leaving = append(p.leaving, w)
 }
 
 func grace(s evacuation.Stop) *time.Duration {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	virtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/godwit-vm/godwit/evacuation"
@@ -33,7 +34,30 @@ type View struct {
 	Budgets []policyv1.PodDisruptionBudget
 	// Forecasts are what simulations have said, by the name of the NodeEvacuation.
 	Forecasts map[string]*Forecast
-	Now       time.Time
+	// Refused are what the API server has refused: migrations by the UID of their VMI, evictions by that of the pod.
+	Refused map[types.UID]Refusal
+	Now     time.Time
+}
+
+// A Refusal is that the API server did not do what was decided: a quota, an admission policy, a webhook or a
+// disruption budget is against it.
+type Refusal struct {
+	Why   string // what the API server said
+	Times int    // one after another
+	// Until is when it is tried again.
+	Until time.Time
+}
+
+// persistent is how many refusals one after another are taken to last until something is changed.
+const persistent = 3
+
+// held returns what keeps a VM after a refusal, or nil.
+func (r Refusal) held(now time.Time, what, help string) *held {
+	if !now.Before(r.Until) {
+		return nil
+	}
+	return &held{until: r.Until, blocks: r.Times >= persistent, help: []string{help}, reasons: []placement.Reason{{
+		Check: what, Need: "that the API server accepts it", Have: r.Why}}}
 }
 
 // A Forecast is what simulations say about a node that is emptied.

@@ -173,3 +173,13 @@ func TestWhenTwoForecastsSayTheSame(t *testing.T) {
 		}
 	}
 }
+
+// An error does not put off the next decision for long: the latest of those that decisions ask for is 5 s while places are missing.
+func TestAnErrorIsRetriedSoon(t *testing.T) {
+	l := retries()
+	for range 100 {
+		if after := l.When(request); after > 5*time.Second {
+			t.Fatalf("after %v", after)
+		}
+	}
+}

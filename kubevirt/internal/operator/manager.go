@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 	virtv1 "kubevirt.io/api/core/v1"
 	migrationsv1 "kubevirt.io/api/migrations/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -173,8 +174,14 @@ func (r *Reconciler) watch(m manager.Manager, f *Forecaster) error {
 		Watches(&policyv1.PodDisruptionBudget{}, all).
 		WatchesRawSource(source.Channel(f.done, all)).
 		WatchesMetadata(&corev1.Pod{}, all).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1, SkipNameValidation: &again}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, SkipNameValidation: &again, RateLimiter: retries()}).
 		Complete(r)
+}
+
+// retries says when it is decided again after an error, which takes the place of [evacuate.Decision.Again]: soon
+// enough for any of these.
+func retries() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 5*time.Second)
 }
 
 // concerned reports whether a change of an object may change a decision.

@@ -40,6 +40,7 @@ type Reconciler struct {
 	Wanted func([]v1alpha1.NodeEvacuation)
 
 	created map[types.UID]creation // by this process, and not in the cache
+	refused map[types.UID]evacuate.Refusal
 	warned  map[types.NamespacedName]string
 	nodes   atomic.Pointer[map[string]bool] // that the last decision was about
 }
@@ -69,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	d := evacuate.Decide(v)
 	decisionSeconds.Observe(time.Since(began).Seconds())
-	err = r.act(ctx, v, d)
+	d, err = r.act(ctx, v, d)
 	if r.Wanted != nil {
 		r.Wanted(v.Evacuations)
 	}
@@ -78,7 +79,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 
 // act carries out a decision. What fails is tried again by the next one, and stops nothing else;
 // but a node is not cordoned for a NodeEvacuation that could be deleted without a trace.
-func (r *Reconciler) act(ctx context.Context, v *evacuate.View, d *evacuate.Decision) error {
+//
+// It returns what was decided in the end: see move.
+func (r *Reconciler) act(ctx context.Context, v *evacuate.View, d *evacuate.Decision) (*evacuate.Decision, error) {
 	var wrong []error
 	unready := map[types.UID]bool{}
 	for _, name := range d.Finalizers {
@@ -96,12 +99,8 @@ func (r *Reconciler) act(ctx context.Context, v *evacuate.View, d *evacuate.Deci
 	for _, c := range d.Cancel {
 		wrong = append(wrong, r.cancel(ctx, v, c))
 	}
-	for _, m := range d.Create {
-		wrong = append(wrong, r.create(ctx, v, m))
-	}
-	for _, e := range d.Evict {
-		wrong = append(wrong, r.evict(ctx, v, e))
-	}
+	d, errs := r.move(ctx, v, d)
+	wrong = append(wrong, errs...)
 	for _, c := range d.Uncordon {
 		wrong = append(wrong, r.uncordon(ctx, v, c))
 	}
@@ -112,7 +111,7 @@ func (r *Reconciler) act(ctx context.Context, v *evacuate.View, d *evacuate.Deci
 		wrong = append(wrong, r.release(ctx, evacuation(v, name)))
 	}
 	r.warn(v, d.Blocked)
-	return errors.Join(wrong...)
+	return d, errors.Join(wrong...)
 }
 
 func evacuation(v *evacuate.View, name string) *v1alpha1.NodeEvacuation {
@@ -213,8 +212,10 @@ func (r *Reconciler) create(ctx context.Context, v *evacuate.View, m *virtv1.Vir
 	case err != nil:
 		r.about(v, m.Namespace, m.Spec.VMIName, corev1.EventTypeWarning, "EvacuationFailed",
 			fmt.Sprintf("the migration %s is not created: %v", m.Name, err))
-		return fmt.Errorf("create migration %s/%s: %w", m.Namespace, m.Name, err)
+		return r.refuse(now.UID, fmt.Errorf("create migration %s/%s: %w", m.Namespace, m.Name, err))
 	}
+	delete(r.refused, now.UID)
+	v.Migrations = append(v.Migrations, *m)
 	if r.created == nil {
 		r.created = map[types.UID]creation{}
 	}
@@ -248,8 +249,11 @@ func (r *Reconciler) evict(ctx context.Context, v *evacuate.View, e evacuate.Evi
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("evict pod %s: %w", e.Pod, err)
+		r.about(v, e.Pod.Namespace, e.VMI, corev1.EventTypeWarning, "EvacuationFailed",
+			fmt.Sprintf("the pod %s is not evicted: %v", e.Pod.Name, err))
+		return r.refuse(e.UID, fmt.Errorf("evict pod %s: %w", e.Pod, err))
 	}
+	delete(r.refused, e.UID)
 	evictions.Inc()
 	r.about(v, e.Pod.Namespace, e.VMI, corev1.EventTypeNormal, "EvacuationShutDown", e.Why)
 	return nil

@@ -1,6 +1,7 @@
 package operator_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -13,8 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	virtv1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/kubevirt/api/v1alpha1"
@@ -446,5 +450,94 @@ func TestAGracePeriodIsRoundedUp(t *testing.T) {
 		if w.reconcile(); evicted != 1 {
 			t.Errorf("%v: %d evictions", grace, evicted)
 		}
+	}
+}
+
+// warnings returns the warnings that were recorded.
+func (w *world) warnings() (all []string) {
+	for {
+		select {
+		case e := <-w.events.Events:
+			if strings.HasPrefix(e, corev1.EventTypeWarning) {
+				all = append(all, e)
+			}
+		default:
+			return all
+		}
+	}
+}
+
+// A migration that the API server refuses takes no place from others, is not said to run, and is tried again ever less often.
+func TestAMigrationThatIsRefusedTakesNoPlace(t *testing.T) {
+	w := newWorld(t)
+	w.add(w.node("n1"), w.node("n9"), w.evacuation("e", "n1"))
+	for i := range 5 {
+		w.add(w.vmi(fmt.Sprintf("vm%d", i), "n1", "", i+1))
+	}
+	tries, refuses := 0, true
+	w.create = func(o client.Object) error {
+		m := o.(*virtv1.VirtualMachineInstanceMigration)
+		if refuses && (m.Spec.VMIName == "vm4" || m.Spec.VMIName == "vm3") {
+			tries++
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "migrations"}, m.Name, errors.New("the policy says no"))
+		}
+		return nil
+	}
+	w.reconcile()
+	var first []string
+	for _, m := range w.migrations() {
+		first = append(first, m.Spec.VMIName)
+	}
+	s := w.status("e").Status
+	if fmt.Sprint(first) != "[vm1 vm2]" || *s.Moving != 2 || tries != 2 || len(w.warnings()) != 2 {
+		t.Errorf("%v leave first, %d tries: %+v", first, tries, s)
+	}
+	for _, v := range s.VMs {
+		refused := v.Name == "vm4" || v.Name == "vm3"
+		if (v.State == v1alpha1.Waiting && strings.Contains(v.Reason, "the policy says no")) != refused || refused && v.Migration != "" {
+			t.Errorf("%+v", v)
+		}
+	}
+	w.run(30) // 300 s: tries after 10, 20, 40, 80 and 160 s more
+	if s := w.status("e").Status; s.Phase != v1alpha1.Blocked || *s.VMsLeft != 2 || len(s.Moved) != 3 || tries != 10 ||
+		!strings.Contains(fmt.Sprint(s.BlockedVMs), "the policy says no") || !strings.Contains(fmt.Sprint(s.BlockedVMs), "change what refuses the migration") {
+		t.Errorf("%d tries: %+v", tries, s)
+	}
+	refuses = false
+	w.run(40)
+	if s := w.status("e").Status; s.Phase != v1alpha1.Done || len(s.Moved) != 5 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// An eviction that a disruption budget refuses is said to wait, and then to block, in the words of the API server; the decision's time
+// to look again holds.
+func TestAnEvictionThatIsRefusedIsSaid(t *testing.T) {
+	w := newWorld(t)
+	e := w.evacuation("e", "n1")
+	e.Spec.Unmovable = v1alpha1.ShutDown
+	v := w.vmi("stuck", "n1", "", 1)
+	v.Status.Conditions[0].Status = corev1.ConditionFalse
+	w.add(w.node("n1"), w.node("n9"), e, v, w.pod(v))
+	tries := 0
+	w.evict = func(*policyv1.Eviction) error {
+		tries++
+		return apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
+	}
+	again, err := w.r.Reconcile(t.Context(), reconcile.Request{})
+	s := w.status("e").Status
+	if err != nil || again.RequeueAfter <= 0 || again.RequeueAfter > 10*time.Second || tries != 1 || len(s.VMs) != 1 || s.VMs[0].State != v1alpha1.Waiting ||
+		!strings.Contains(s.VMs[0].Reason, "disruption budget") || len(w.warnings()) != 1 {
+		t.Errorf("again after %v, %v, %d tries: %+v", again.RequeueAfter, err, tries, s)
+	}
+	w.run(10) // 100 s: tries after 10, 20, 40 s more
+	if s = w.status("e").Status; s.Phase != v1alpha1.Blocked || tries != 4 || !strings.Contains(fmt.Sprint(s.BlockedVMs), "disruption budget") {
+		t.Errorf("%d tries: %+v", tries, s)
+	}
+	w.evict = nil
+	w.run(40)
+	var pods corev1.PodList
+	if err := w.client.List(t.Context(), &pods); err != nil || len(pods.Items) != 0 {
+		t.Errorf("%v, %v", pods.Items, err)
 	}
 }

@@ -99,7 +99,7 @@ func pod() *metav1.PartialObjectMetadata {
 
 // look reads what something is asked about. It returns the nodes that it is about.
 func (r *Reconciler) look(ctx context.Context) (*evacuate.View, map[string]bool, error) {
-	v := &evacuate.View{Now: r.Now()}
+	v := &evacuate.View{Now: r.Now(), Refused: r.refusals()}
 	l := &looker{Reconciler: r, ctx: ctx, view: v, nodes: map[string]bool{}, vmis: map[types.NamespacedName]bool{}}
 	var evacuations v1alpha1.NodeEvacuationList
 	l.list(&evacuations)

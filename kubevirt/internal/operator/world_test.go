@@ -42,6 +42,7 @@ type world struct {
 	uids   int
 	writes int
 	fails  map[string]int // migrations of a VM that still fail
+	create func(client.Object) error
 	evict  func(*policyv1.Eviction) error
 	r      *operator.Reconciler
 	events *record.FakeRecorder
@@ -96,6 +97,11 @@ func (w *world) funcs() interceptor.Funcs {
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			if err := w.write(); err != nil {
 				return err
+			}
+			if w.create != nil {
+				if err := w.create(o); err != nil {
+					return err
+				}
 			}
 			w.uids++
 			o.SetUID(types.UID(fmt.Sprintf("m-%d", w.uids)))
