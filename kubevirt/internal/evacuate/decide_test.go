@@ -424,6 +424,10 @@ func TestDecideInSingleCases(t *testing.T) {
 		{"the cluster is full", []guest{{name: "a", gib: 1}, {name: "b", gib: 1, node: "n2", flight: "Running"}},
 			func(s *scene) { s.perCluster = 1 }, "", "", 5 * time.Second},
 		{"KubeVirt takes what is marked", []guest{{name: "a", gib: 1, strategy: migrate, marked: true}, {name: "b", gib: 1, strategy: migrate}}, nil, "b", "", 0},
+		{"KubeVirt takes none that cannot move", []guest{{name: "a", gib: 1, strategy: migrate, marked: true, stuck: true},
+			{name: "b", gib: 1, strategy: virtv1.EvictionStrategyLiveMigrateIfPossible, marked: true, stuck: true}}, nil, "", "a b", time.Minute},
+		{"nor on a node with its taint", []guest{{name: "a", gib: 1, strategy: migrate, stuck: true}, {name: "b", gib: 1, strategy: migrate}},
+			func(s *scene) { s.tainted = map[string]bool{"n1": true} }, "", "a", time.Minute},
 		{"a marked one of a node without NodeEvacuation", []guest{{name: "a", node: "n2", gib: 1, strategy: external, marked: true},
 			{name: "b", node: "n2", gib: 1, strategy: external}}, nil, "a", "", 0},
 		{"the room in a quota is given once, before its migration has a target", []guest{

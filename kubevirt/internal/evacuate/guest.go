@@ -24,12 +24,16 @@ func (x *index) strategy(v *vm) evacuation.Strategy {
 	return v.known.Strategy.Or(x.params.Strategy)
 }
 
-// kubeVirts reports whether KubeVirt's own evacuation controller moves a VM off its node now.
+// kubeVirts reports whether KubeVirt's own evacuation controller moves a VM off its node now. It moves none that
+// cannot be migrated.
 // Source: KubeVirt v1.8.0 pkg/virt-controller/watch/drain/evacuation/evacuation.go:416, :438.
 func (x *index) kubeVirts(v *vm, node *corev1.Node) bool {
 	switch x.strategy(v) {
 	case evacuation.LiveMigrate, evacuation.LiveMigrateIfPossible:
 	default:
+		return false
+	}
+	if !v.known.Migratable {
 		return false
 	}
 	return v.marked() || node != nil && x.params.Draining(evacuation.Host{Taints: taints(node)})
