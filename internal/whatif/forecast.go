@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -113,6 +114,10 @@ type Question struct {
 	Goal    *Goal                 // nil is none; its seed is the scenario's
 	// Terms are what becomes of VMs that cannot be migrated. Default: the scenario's.
 	Terms evacuation.Terms
+	// Order says which moves of a wave begin first. Default: LargestFirst.
+	Order Order
+	// InTurn says that the moves of a host go before those of a later one, as far as limits and waves let them.
+	InTurn bool
 }
 
 // Ask plans how hosts are emptied, and finds out how long it takes.
@@ -129,8 +134,10 @@ func Ask(ctx context.Context, s *config.Scenario, q Question) (*Forecast, error)
 	}
 	stops := StopsOf(&all, s, a.Waves, terms)
 	unfold(&a, all.Groups)
-	p := (&Play{Scenario: Endless(s), Hosts: q.Hosts, Waves: a.Waves, Stops: stops}).narrow()
-	d := &Forecast{Fleet: s.Name, Hosts: q.Hosts, Seed: s.Seed, Settings: p.Present(),
+	p := (&Play{Scenario: Endless(s), Hosts: q.Hosts, Waves: a.Waves, Stops: stops, InTurn: q.InTurn}).narrow()
+	present := p.Present()
+	present.Order = cmp.Or(q.Order, present.Order)
+	d := &Forecast{Fleet: s.Name, Hosts: q.Hosts, Seed: s.Seed, Settings: present,
 		Moves: plan.Count(a.Waves), LeastMoves: a.Least, FewestMoves: a.Fewest,
 		Left: append([]hypervisor.VMID{}, a.Left...), Kept: kept(&a),
 		CannotLeave: without(a.Cannot, kept(&a)), LeftBehind: without(a.Left, a.Cannot), FewestLeft: a.FewestLeft,

@@ -31,7 +31,9 @@ type Play struct {
 	Hosts    []hypervisor.HostName // to be emptied
 	Waves    []plan.Wave
 	Stops    *Stops // nil: every VM of the plan is migrated
-	once     bool   // nothing is tried again, and what is left is not drained
+	// InTurn says that the moves of a host go before those of a later one, as far as limits and waves let them.
+	InTurn bool
+	once   bool // nothing is tried again, and what is left is not drained
 }
 
 // longest is how long a plan is played at most, as a scenario is that does not say it.
@@ -49,7 +51,9 @@ func Endless(s *config.Scenario) *config.Scenario {
 type Run struct {
 	// Empty is when the last VM had left the hosts that leaves them by the plan;
 	// negative is never.
-	Empty   time.Duration
+	Empty time.Duration
+	// Emptied is the same of each of the hosts; without an entry it is never.
+	Emptied map[hypervisor.HostName]time.Duration
 	Results map[hypervisor.VMID]MoveResult // of every VM that was asked to move
 	// Violations are invariants that did not hold.
 	Violations []sim.Violation
@@ -91,6 +95,7 @@ func (p *Play) staged() *config.Scenario {
 func (p *Play) play(ctx context.Context, s *config.Scenario, seed uint64) (*Run, error) {
 	o := &operator{play: p, ctx: ctx, until: s.Until, emptied: p.emptied(), able: abilities(s.Fleet.Hosts),
 		last: map[hypervisor.VMID]*store.Migration{}, run: &Run{Empty: -1,
+			Emptied: map[hypervisor.HostName]time.Duration{},
 			Results: map[hypervisor.VMID]MoveResult{}}}
 	config := s.Config(seed)
 	config.Watch, config.WatchVM = o.watch, o.watchVM
@@ -99,7 +104,13 @@ func (p *Play) play(ctx context.Context, s *config.Scenario, seed uint64) (*Run,
 	if o.world, err = s.Build(config); err != nil {
 		return nil, err
 	}
-	if o.left = p.leaving(o.emptied); o.left == 0 {
+	o.from = p.leaving(o.emptied)
+	for host := range o.emptied {
+		if o.left += o.from[host]; o.from[host] == 0 {
+			o.run.Emptied[host] = 0
+		}
+	}
+	if o.left == 0 {
 		o.run.Empty = 0
 	}
 	o.follow()
@@ -134,22 +145,22 @@ func (p *Play) emptied() map[hypervisor.HostName]bool {
 	return all
 }
 
-// leaving counts the VMs that the plan takes off hosts.
-func (p *Play) leaving(hosts map[hypervisor.HostName]bool) int {
-	n := 0
+// leaving counts the VMs that the plan takes off each of some hosts.
+func (p *Play) leaving(hosts map[hypervisor.HostName]bool) map[hypervisor.HostName]int {
+	from := map[hypervisor.HostName]int{}
 	for _, wave := range p.Waves {
 		for i := range wave {
 			if hosts[wave[i].Source] {
-				n++
+				from[wave[i].Source]++
 			}
 		}
 	}
 	for _, host := range p.Stops.off() {
 		if hosts[host] {
-			n++
+			from[host]++
 		}
 	}
-	return n
+	return from
 }
 
 // An operator follows a plan in one world.
@@ -158,8 +169,9 @@ type operator struct {
 	ctx   context.Context
 	world *sim.World
 	until time.Duration
-	left  int // VMs on the hosts
-	open  int // moves of the wave that have not ended, but for those of groups
+	left  int                         // VMs on the hosts
+	from  map[hypervisor.HostName]int // by the host
+	open  int                         // moves of the wave that have not ended, but for those of groups
 	// applied is the plan that moves the groups of the wave, of so many; "" is none.
 	applied string
 	plans   int
@@ -315,6 +327,9 @@ func (o *operator) watch(at time.Duration, before, after *store.Migration) {
 func (o *operator) gone(at time.Duration, from hypervisor.HostName) {
 	if !o.emptied[from] {
 		return
+	}
+	if o.from[from]--; o.from[from] == 0 {
+		o.run.Emptied[from] = at
 	}
 	if o.left--; o.left == 0 {
 		o.run.Empty = at

@@ -71,6 +71,8 @@ type Summary struct {
 	Empty int `json:"empty"` // in which the hosts were empty in the end
 	// Seconds is the time until they were.
 	Seconds Spread `json:"secondsToEmpty"`
+	// Hosts is the time until each of them was.
+	Hosts map[hypervisor.HostName]Spread `json:"-"`
 	// VMs sums up the moves of each VM, over the runs.
 	VMs map[hypervisor.VMID]MoveSummary `json:"-"`
 	// Violated counts the runs in which an invariant did not hold.
@@ -90,11 +92,15 @@ type MoveSummary struct {
 func Summarize(runs []*Run) Summary {
 	s := Summary{Runs: len(runs), VMs: map[hypervisor.VMID]MoveSummary{}}
 	var empty []float64
+	emptied := map[hypervisor.HostName][]float64{}
 	took, downtime := map[hypervisor.VMID][]float64{}, map[hypervisor.VMID][]float64{}
 	for _, r := range runs {
 		if r.Empty >= 0 {
 			s.Empty++
 			empty = append(empty, r.Empty.Seconds())
+		}
+		for host, after := range r.Emptied {
+			emptied[host] = append(emptied[host], after.Seconds())
 		}
 		if len(r.Violations) > 0 {
 			s.Violated++
@@ -115,6 +121,12 @@ func Summarize(runs []*Run) Summary {
 		}
 	}
 	s.Seconds = spreadOf(empty, s.Runs)
+	if len(emptied) > 0 {
+		s.Hosts = make(map[hypervisor.HostName]Spread, len(emptied))
+	}
+	for host, after := range emptied {
+		s.Hosts[host] = spreadOf(after, s.Runs)
+	}
 	for vm, f := range s.VMs {
 		f.Runs = s.Runs
 		f.Seconds, f.Downtime = spreadOf(took[vm], s.Runs), spreadOf(downtime[vm], s.Runs)

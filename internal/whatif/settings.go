@@ -22,6 +22,9 @@ const (
 	LargestFirst Order = "LargestFirst"
 	// LongestFirst goes by how long a move takes alone, those first that do not end.
 	LongestFirst Order = "LongestFirst"
+	// SmallestFirst and ByName are for a [Question]: a search for settings tries the others.
+	SmallestFirst Order = "SmallestFirst"
+	ByName        Order = "ByName"
 )
 
 // Settings are what an operator can change about a drain.
@@ -58,6 +61,8 @@ func (p *Play) With(s Settings, solos map[hypervisor.VMID]MoveResult) *Play {
 	}
 	length := func(m plan.Move) time.Duration {
 		switch solo := solos[m.VM]; {
+		case s.Order == SmallestFirst:
+			return -time.Duration(size[m.VM])
 		case s.Order != LongestFirst:
 			return time.Duration(size[m.VM])
 		case !solo.Done:
@@ -66,15 +71,33 @@ func (p *Play) With(s Settings, solos map[hypervisor.VMID]MoveResult) *Play {
 			return solo.Took
 		}
 	}
-	next := &Play{Scenario: &scene, Hosts: p.Hosts, Stops: p.Stops}
+	next := &Play{Scenario: &scene, Hosts: p.Hosts, Stops: p.Stops, InTurn: p.InTurn}
 	for _, wave := range p.Waves {
 		wave = slices.Clone(wave)
 		slices.SortStableFunc(wave, func(a, b plan.Move) int {
+			if c := cmp.Compare(p.turn(a), p.turn(b)); c != 0 {
+				return c
+			}
+			if s.Order == ByName {
+				return cmp.Compare(a.VM, b.VM)
+			}
 			return cmp.Compare(length(b), length(a))
 		})
 		next.Waves = append(next.Waves, wave)
 	}
 	return next
+}
+
+// turn returns when the moves of a host have their turn among those of a wave.
+func (p *Play) turn(m plan.Move) int {
+	if !p.InTurn {
+		return 0
+	}
+	at := slices.Index(p.Hosts, m.Source)
+	if at < 0 { // it makes room for others
+		return -1
+	}
+	return at
 }
 
 // selectsHosts reports whether a policy is for the VMs on, or on their way to, some hosts.

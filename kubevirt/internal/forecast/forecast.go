@@ -43,14 +43,26 @@ type Question struct {
 	Samples  int // 0 is [Samples]
 	// Targets are labels of nodes that the VMs may move to, besides what each asks for itself.
 	Targets map[string]string
+	// Order says which VMs of a node leave first; "" is LargestFirst.
+	Order v1alpha1.Order
+	// Active are all nodes that are emptied at the same time, Nodes among them, the most urgent first. None is that
+	// Nodes are alone, and none of them goes first.
+	Active []Active
 	// Rates are how fast guests write, where that was measured. Others have what their past migrations say,
 	// or else godwit's default class.
 	Rates map[hypervisor.VMID]dirty.Rate
 }
 
+// Active is a node that is emptied, with the labels of nodes that its VMs may move to.
+type Active struct {
+	Node    string
+	Targets map[string]string
+}
+
 // Of returns the question that a NodeEvacuation asks.
 func Of(e *v1alpha1.NodeEvacuation) Question {
-	q := Question{Nodes: []string{e.Spec.NodeName}, Unmovable: e.Spec.Unmovable, Targets: e.Spec.TargetNodeSelector}
+	q := Question{Nodes: []string{e.Spec.NodeName}, Unmovable: e.Spec.Unmovable, Targets: e.Spec.TargetNodeSelector,
+		Order: e.Spec.Order}
 	if e.Spec.Grace != nil {
 		q.Grace = e.Spec.Grace.Duration
 	}
@@ -65,6 +77,8 @@ type Answer struct {
 	*whatif.Forecast
 	// Rates are how fast guests write, where that is known: see [Rates].
 	Rates map[hypervisor.VMID]dirty.Rate
+
+	on map[hypervisor.VMID]hypervisor.HostName
 }
 
 // Ask simulates.
@@ -73,11 +87,16 @@ func Ask(ctx context.Context, c *convert.Cluster, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := whatif.Ask(ctx, s, whatif.Question{Hosts: hosts, Samples: cmp.Or(q.Samples, Samples), Terms: q.terms()})
+	f, err := whatif.Ask(ctx, s, whatif.Question{Hosts: hosts, Samples: cmp.Or(q.Samples, Samples), Terms: q.terms(),
+		Order: whatif.Order(q.Order), InTurn: len(q.Active) > 0})
 	if err != nil {
 		return nil, err
 	}
-	return &Answer{f, q.Rates}, nil
+	a := &Answer{Forecast: f, Rates: q.Rates, on: map[hypervisor.VMID]hypervisor.HostName{}}
+	for i := range s.Fleet.VMs {
+		a.on[s.Fleet.VMs[i].ID] = s.Fleet.VMs[i].Host
+	}
+	return a, nil
 }
 
 // scenario returns the cluster as godwit simulates it, and the nodes as its hosts. Afterwards the question has all
@@ -87,15 +106,23 @@ func (q *Question) scenario(c *convert.Cluster) (*config.Scenario, []hypervisor.
 	if err != nil {
 		return nil, nil, err
 	}
-	hosts := make([]hypervisor.HostName, len(q.Nodes))
-	for i, n := range q.Nodes {
-		hosts[i] = hypervisor.HostName(n)
-		if !slices.ContainsFunc(fleet.Hosts, func(h inventory.Host) bool { return h.Name == hosts[i] }) {
+	active := q.active()
+	known := func(node string) bool {
+		return slices.ContainsFunc(fleet.Hosts, func(h inventory.Host) bool { return string(h.Name) == node })
+	}
+	for _, n := range q.Nodes {
+		if !known(n) {
 			return nil, nil, fmt.Errorf("the cluster has no node %s", n)
 		}
 	}
+	var hosts []hypervisor.HostName
+	for _, n := range active {
+		if known(n.Node) {
+			hosts = append(hosts, hypervisor.HostName(n.Node))
+			steer(fleet, hypervisor.HostName(n.Node), n.Targets)
+		}
+	}
 	willing(fleet, hosts)
-	q.steer(fleet, hosts)
 	q.Rates = Rates(c, fleet, q.Rates)
 	dirty.Lay(fleet, q.Rates)
 	if q.Outbound > 0 {
@@ -113,16 +140,28 @@ func Rates(c *convert.Cluster, f *inventory.Fleet, measured map[hypervisor.VMID]
 	return all
 }
 
-// steer lets the VMs on the nodes move to nodes with labels only. A VM's own selector wins, as in KubeVirt.
+// active returns the nodes that are emptied.
+func (q *Question) active() []Active {
+	if len(q.Active) > 0 {
+		return q.Active
+	}
+	all := make([]Active, len(q.Nodes))
+	for i, n := range q.Nodes {
+		all[i] = Active{n, q.Targets}
+	}
+	return all
+}
+
+// steer lets the VMs on a node move to nodes with labels only. A VM's own selector wins, as in KubeVirt.
 // Source: KubeVirt v1.8.0 pkg/virt-controller/watch/migration/migration.go:956.
-func (q *Question) steer(f *inventory.Fleet, hosts []hypervisor.HostName) {
-	if len(q.Targets) == 0 {
+func steer(f *inventory.Fleet, host hypervisor.HostName, targets map[string]string) {
+	if len(targets) == 0 {
 		return
 	}
 	for i := range f.VMs {
-		if v := &f.VMs[i]; slices.Contains(hosts, v.Host) {
+		if v := &f.VMs[i]; v.Host == host {
 			own := v.Placement.Selector
-			v.Placement.Selector = maps.Clone(q.Targets)
+			v.Placement.Selector = maps.Clone(targets)
 			maps.Copy(v.Placement.Selector, own)
 		}
 	}
@@ -144,25 +183,51 @@ func willing(f *inventory.Fleet, hosts []hypervisor.HostName) {
 	}
 }
 
-// For returns a forecast as package evacuate takes it.
+// For returns what is forecast of all nodes together, as package evacuate takes it.
 func For(f *Answer, at time.Time) *evacuate.Forecast {
-	e := &evacuate.Forecast{At: at, Left: len(f.Left), VMs: map[hypervisor.VMID]evacuate.Expectation{},
-		Unplaceable: map[hypervisor.VMID][]string{}, Writes: map[hypervisor.VMID]v1alpha1.WriteRate{}}
-	if s := f.Samples; s != nil {
-		e.Runs = s.Runs
-		e.P50, e.P95, e.P99, e.Max = span(s.Seconds.P50), span(s.Seconds.P95), span(s.Seconds.P99), span(s.Seconds.Max)
+	spread := whatif.Spread{}
+	if f.Samples != nil {
+		spread = f.Samples.Seconds
 	}
-	for _, wave := range f.Waves {
+	return f.of(at, spread, func(hypervisor.VMID) bool { return true })
+}
+
+// ForNode returns what is forecast of one of the nodes.
+func ForNode(f *Answer, at time.Time, node string) *evacuate.Forecast {
+	host, spread := hypervisor.HostName(node), whatif.Spread{}
+	if f.Samples != nil {
+		spread = f.Samples.Hosts[host]
+	}
+	return f.of(at, spread, func(vm hypervisor.VMID) bool { return f.on[vm] == host })
+}
+
+// of returns what is forecast of some VMs, which have left after so long.
+func (a *Answer) of(at time.Time, left whatif.Spread, some func(hypervisor.VMID) bool) *evacuate.Forecast {
+	e := &evacuate.Forecast{At: at, VMs: map[hypervisor.VMID]evacuate.Expectation{},
+		Unplaceable: map[hypervisor.VMID][]string{}, Writes: map[hypervisor.VMID]v1alpha1.WriteRate{}}
+	if a.Samples != nil {
+		e.Runs = a.Samples.Runs
+		e.P50, e.P95, e.P99, e.Max = span(left.P50), span(left.P95), span(left.P99), span(left.Max)
+	}
+	for _, vm := range a.Left {
+		if some(vm) {
+			e.Left++
+		}
+	}
+	for _, wave := range a.Waves {
 		for _, m := range wave {
+			if !some(m.VM) {
+				continue
+			}
 			e.VMs[m.VM] = evacuate.Expectation{Seconds: m.Seconds, DowntimeMilliseconds: m.DowntimeMilliseconds,
 				Converges: m.Converges}
-			if r, known := f.Rates[m.VM]; known {
+			if r, known := a.Rates[m.VM]; known {
 				e.Writes[m.VM] = WriteRate(r)
 			}
 		}
 	}
-	for _, proof := range f.Proofs {
-		if proof.Kind == plan.Stuck && proof.Pinned == "" && len(proof.Kept) == 0 && len(proof.VMs) == 1 {
+	for _, proof := range a.Proofs {
+		if proof.Kind == plan.Stuck && proof.Pinned == "" && len(proof.Kept) == 0 && len(proof.VMs) == 1 && some(proof.VMs[0]) {
 			e.Unplaceable[proof.VMs[0]] = refusals(&proof)
 		}
 	}

@@ -173,3 +173,87 @@ func TestTargetsAreSteered(t *testing.T) {
 		t.Errorf("%v stay, %v", f.Left, err)
 	}
 }
+
+// evacuations asks for nodes to be emptied, each with a later deadline than the one before.
+func evacuations(nodes ...string) (all []v1alpha1.NodeEvacuation) {
+	for i, n := range nodes {
+		e := v1alpha1.NodeEvacuation{ObjectMeta: metav1.ObjectMeta{Name: "e-" + n}, Spec: v1alpha1.NodeEvacuationSpec{NodeName: n}}
+		e.Spec.Deadline = &metav1.Time{Time: time.Unix(int64(1767225600+i), 0)}
+		all = append(all, e)
+	}
+	return all
+}
+
+// Nodes that are emptied at once share KubeVirt's limits: the most urgent has its time alone, the last waits for the others.
+func TestNodesThatAreEmptiedTogetherShareLimits(t *testing.T) {
+	c := cluster(16, 10)
+	alone, err := forecast.Ask(t.Context(), c, forecast.Question{Nodes: []string{"n1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := forecast.Together(evacuations("n3", "n9", "n1", "n5", "n7", "n11"))
+	if len(all) != 1 || len(all[0].Nodes) != 6 || len(all[0].Active) != 6 {
+		t.Fatalf("%+v", all)
+	}
+	a, err := forecast.Ask(t.Context(), c, all[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := *forecast.For(alone, time.Time{}).P50
+	first, last := forecast.ForNode(a, time.Time{}, "n3"), forecast.ForNode(a, time.Time{}, "n11")
+	if first.P50 == nil || last.P50 == nil || *first.P50 > one*3/2 || *last.P50 < 2*one || len(first.VMs) != 10 || len(last.VMs) != 10 {
+		t.Errorf("alone %v; together the first after %v, the last after %v", one, first.P50, last.P50)
+	}
+	if whole := forecast.For(a, time.Time{}); len(whole.VMs) != 60 || *whole.P50 != *last.P50 {
+		t.Errorf("%v in all", whole.P50)
+	}
+}
+
+// NodeEvacuations with other terms are asked about apart, with all nodes; VMs that stay are counted on their own node.
+func TestNodeEvacuationsWithOtherTermsAreAskedAboutApart(t *testing.T) {
+	c := cluster(6, 3)
+	c.VMIs[0].Status.Conditions[0].Status = corev1.ConditionFalse // on n0
+	es := evacuations("n0", "n1", "n2", "n0")
+	es[1].Spec.Limits = &v1alpha1.Limits{ParallelOutbound: new(int32(1))}
+	es[3].Name, es[3].CreationTimestamp = "younger", metav1.NewTime(time.Unix(1767225600, 0))
+	all := forecast.Together(es)
+	if len(all) != 2 || fmt.Sprint(all[0].Nodes, all[1].Nodes) != "[n0 n2] [n1]" || len(all[1].Active) != 3 || all[1].Outbound != 1 {
+		t.Fatalf("%+v", all)
+	}
+	a, err := forecast.Ask(t.Context(), c, all[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for node, want := range map[string]int{"n0": 1, "n1": 0, "n2": 0} {
+		if e := forecast.ForNode(a, time.Time{}, node); e.Left != want || e.P50 == nil || len(e.VMs) != 3-want {
+			t.Errorf("%s: %+v", node, e)
+		}
+	}
+}
+
+// The order of a NodeEvacuation is simulated: with one migration at a time the VM that is asked for first leaves first.
+func TestAForecastKeepsToTheOrder(t *testing.T) {
+	c := cluster(4, 2)
+	large := resource.MustParse("32Gi")
+	c.VMIs[1].Spec.Domain.Memory = &virtv1.Memory{Guest: &large}
+	for order, first := range map[v1alpha1.Order]hypervisor.VMID{"": "shop/vm-0-1", v1alpha1.LargestFirst: "shop/vm-0-1",
+		v1alpha1.LongestFirst: "shop/vm-0-1", v1alpha1.SmallestFirst: "shop/vm-0-0", v1alpha1.ByName: "shop/vm-0-0"} {
+		e := evacuations("n0")[0]
+		e.Spec.Order, e.Spec.Limits = order, &v1alpha1.Limits{ParallelOutbound: new(int32(1))}
+		f, err := forecast.Ask(t.Context(), c, forecast.Of(&e))
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := map[hypervisor.VMID]float64{}
+		for _, wave := range f.Waves {
+			for _, m := range wave {
+				began[m.VM] = m.BeginsSeconds
+			}
+		}
+		for vm, at := range began {
+			if vm != first && at <= began[first] {
+				t.Errorf("%q: %v", order, began)
+			}
+		}
+	}
+}

@@ -41,7 +41,11 @@ nodeevacuation NODE ends it and uncordons the node.`,
 				return err
 			}
 			if f.dryRun {
-				return p.simulate(c, forecast.Of(e))
+				q := forecast.Of(e)
+				if e.Spec.Deadline == nil {
+					return p.simulate(c, q, nil)
+				}
+				return p.simulate(c, q, &e.Spec.Deadline.Time)
 			}
 			cl, _, err := p.open()
 			if err != nil {

@@ -132,7 +132,7 @@ func (p *plugin) odds(w io.Writer, o *Outlook) {
 	fmt.Fprintf(w, "at\t%s\t%s\t%s\t%s\n", clock(o.At, s.P50), clock(o.At, s.P95), clock(o.At, s.P99), clock(o.At, s.Max))
 	fmt.Fprintf(w, "\nin %d of %d simulations all VMs have left that can; %d VMs stay\n", o.Empty, o.Runs, len(o.Left))
 	if o.InTime != nil {
-		fmt.Fprintf(w, "empty by %s in at least %d %% of the simulations\n", o.Deadline.Format(time.DateTime), *o.InTime)
+		inTime(w, *o.Deadline, *o.InTime)
 	}
 	fmt.Fprintln(w, "\nVM\tMOVED\tTWICE\tTAKES p50\tp95\tDOWNTIME p95\tGUEST WRITES")
 	for _, v := range o.VMs {

@@ -21,15 +21,15 @@ func (p *plugin) plan() *cobra.Command {
 		Args: cobra.MinimumNArgs(1), ValidArgsFunction: p.nodes,
 		RunE: func(c *cobra.Command, args []string) error {
 			q.Nodes = args
-			return p.simulate(c, q)
+			return p.simulate(c, q, nil)
 		}}
 	c.Flags().IntVar(&q.Samples, "samples", 100, "simulate `NUMBER` times")
 	c.Flags().IntVar(&q.Outbound, "parallel", 0, "at most `NUMBER` migrations leave a node at once (default: KubeVirt's limit)")
 	return c
 }
 
-// simulate prints a plan and what its simulations say.
-func (p *plugin) simulate(c *cobra.Command, q forecast.Question) error {
+// simulate prints a plan and what its simulations say, and how likely a deadline is met; nil is none.
+func (p *plugin) simulate(c *cobra.Command, q forecast.Question, by *time.Time) error {
 	cl, _, err := p.open()
 	if err != nil {
 		return err
@@ -45,7 +45,17 @@ func (p *plugin) simulate(c *cobra.Command, q forecast.Question) error {
 	if err != nil {
 		return err
 	}
-	return p.print(c.OutOrStdout(), f.Forecast, func(w io.Writer) { p.moves(w, f.Forecast) })
+	return p.print(c.OutOrStdout(), f.Forecast, func(w io.Writer) {
+		p.moves(w, f.Forecast)
+		if by != nil {
+			inTime(w, *by, forecast.For(f, v.Now).InTime(by.Sub(v.Now)))
+		}
+	})
+}
+
+// inTime says in how many percent of the simulations a deadline is met, at least.
+func inTime(w io.Writer, by time.Time, percent int32) {
+	fmt.Fprintf(w, "empty by %s in at least %d %% of the simulations\n", by.Format(time.DateTime), percent)
 }
 
 func (p *plugin) moves(w io.Writer, f *whatif.Forecast) {

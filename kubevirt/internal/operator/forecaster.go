@@ -3,6 +3,7 @@ package operator
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime/debug"
@@ -110,7 +111,8 @@ func (f *Forecaster) next() <-chan time.Time {
 
 // look simulates what has changed or is old, and reports whether there is anything new.
 func (f *Forecaster) look(ctx context.Context, all []v1alpha1.NodeEvacuation) (anew bool) {
-	names := map[string]bool{}
+	names, keys := map[string]bool{}, map[string]string{}
+	var active []v1alpha1.NodeEvacuation
 	for i := range all {
 		e := &all[i]
 		if e.DeletionTimestamp != nil || e.Status.Phase == v1alpha1.Conflict {
@@ -121,20 +123,12 @@ func (f *Forecaster) look(ctx context.Context, all []v1alpha1.NodeEvacuation) (a
 		if left == 0 {
 			f.rest(e.Name)
 		}
-		changed := f.keys[e.Name] != key
-		if err != nil || left == 0 || !changed && f.Now().Before(f.due[e.Name]) {
-			continue
+		if err == nil && left > 0 {
+			keys[e.Name], active = key, append(active, *e)
 		}
-		made, err := f.ask(ctx, e)
-		if err != nil {
-			log.FromContext(ctx).Error(err, "no forecast", "nodeEvacuation", e.Name)
-		}
-		f.mu.Lock()
-		f.keys[e.Name], f.due[e.Name] = key, f.Now().Add(oldAfter(made))
-		if made != nil && (changed || !alike(f.forecasts[e.Name], made)) {
-			f.forecasts[e.Name], anew = made, true
-		}
-		f.mu.Unlock()
+	}
+	if f.stale(keys) {
+		anew = f.take(keys, f.asked(ctx, active))
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,6 +136,50 @@ func (f *Forecaster) look(ctx context.Context, all []v1alpha1.NodeEvacuation) (a
 	maps.DeleteFunc(f.keys, func(name, _ string) bool { return !names[name] })
 	maps.DeleteFunc(f.due, func(name string, _ time.Time) bool { return !names[name] })
 	return anew
+}
+
+// stale reports whether a node is emptied that was not, or is not any more, or whether a forecast is old or about
+// something else. The forecasts are made together: the nodes share limits.
+func (f *Forecaster) stale(keys map[string]string) bool {
+	if len(keys) == 0 {
+		return false
+	}
+	for name := range f.due {
+		if keys[name] == "" {
+			return true
+		}
+	}
+	for name, key := range keys {
+		if due, made := f.due[name]; !made || f.keys[name] != key || !f.Now().Before(due) {
+			return true
+		}
+	}
+	return false
+}
+
+// take takes in forecasts by the name of the NodeEvacuation; without one it was not possible. It reports whether one
+// says something else than before.
+func (f *Forecaster) take(keys map[string]string, made map[string]*evacuate.Forecast) (anew bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.due, func(name string, _ time.Time) bool { return keys[name] == "" })
+	for name, key := range keys {
+		changed := f.keys[name] != key
+		f.keys[name], f.due[name] = key, f.Now().Add(oldAfter(made[name]))
+		if made[name] != nil && (changed || !alike(f.forecasts[name], made[name])) {
+			f.forecasts[name], anew = made[name], true
+		}
+	}
+	return anew
+}
+
+// asked simulates, and logs why it cannot.
+func (f *Forecaster) asked(ctx context.Context, all []v1alpha1.NodeEvacuation) map[string]*evacuate.Forecast {
+	made, err := f.ask(ctx, all)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "no forecast of some nodes")
+	}
+	return made
 }
 
 // rest makes no forecast anew by time: the node is empty.
@@ -204,32 +242,51 @@ func (f *Forecaster) key(ctx context.Context, e *v1alpha1.NodeEvacuation) (key s
 	return fmt.Sprint(e.UID, e.Generation, names), len(names), nil
 }
 
-// ask simulates. A mistake in a simulation does not end the controller.
-func (f *Forecaster) ask(ctx context.Context, e *v1alpha1.NodeEvacuation) (made *evacuate.Forecast, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("a simulation panicked: %v\n%s", p, debug.Stack())
-		}
-	}()
+// ask simulates how nodes are emptied at once. What is returned is by the name of the NodeEvacuation.
+func (f *Forecaster) ask(ctx context.Context, all []v1alpha1.NodeEvacuation) (map[string]*evacuate.Forecast, error) {
 	at := f.Now()
 	c, err := Cluster(ctx, f.Client)
 	if err != nil {
 		return nil, err
 	}
-	q := forecast.Of(e)
-	if len(c.VMIs) > 5000 {
-		q.Samples = forecast.Samples / 2
-	}
+	var rates map[hypervisor.VMID]dirty.Rate
 	if f.Rates != nil {
-		if q.Rates, err = f.Rates(ctx); err != nil { // what past migrations say is better than no forecast
+		if rates, err = f.Rates(ctx); err != nil { // what past migrations say is better than no forecast
 			log.FromContext(ctx).Error(err, "it is not known how fast guests write")
 		}
 	}
-	a, err := forecast.Ask(ctx, c, q)
-	if err != nil {
-		return nil, err
+	all = slices.DeleteFunc(slices.Clone(all), func(e v1alpha1.NodeEvacuation) bool {
+		return !slices.ContainsFunc(c.Nodes, func(n corev1.Node) bool { return n.Name == e.Spec.NodeName })
+	})
+	made := map[string]*evacuate.Forecast{}
+	var wrong []error
+	for _, q := range forecast.Together(all) {
+		q.Rates = rates
+		if len(c.VMIs) > 5000 {
+			q.Samples = forecast.Samples / 2
+		}
+		a, err := simulate(ctx, c, q)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("nodes %v: %w", q.Nodes, err))
+			continue
+		}
+		for i := range all {
+			if node := all[i].Spec.NodeName; slices.Contains(q.Nodes, node) {
+				made[all[i].Name] = forecast.ForNode(a, at, node)
+			}
+		}
 	}
-	return forecast.For(a, at), nil
+	return made, errors.Join(wrong...)
+}
+
+// simulate asks a question. A mistake in a simulation does not end the controller.
+func simulate(ctx context.Context, c *convert.Cluster, q forecast.Question) (a *forecast.Answer, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a simulation panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return forecast.Ask(ctx, c, q)
 }
 
 // Cluster reads all that a simulation looks at.

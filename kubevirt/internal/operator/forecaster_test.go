@@ -99,11 +99,11 @@ func TestAForecastKeepsToMigrationPolicies(t *testing.T) {
 	all := emptied(t, e, corev1.ConditionTrue)
 	ask := func() time.Duration {
 		t.Helper()
-		made, err := NewForecaster(all, time.Now).ask(t.Context(), e)
-		if err != nil || made.P50 == nil {
+		made, err := NewForecaster(all, time.Now).ask(t.Context(), []v1alpha1.NodeEvacuation{*e})
+		if err != nil || made["e"] == nil || made["e"].P50 == nil {
 			t.Fatalf("%+v, %v", made, err)
 		}
-		return *made.P50
+		return *made["e"].P50
 	}
 	free, slow := ask(), resource.MustParse("64Mi")
 	for _, o := range []client.Object{

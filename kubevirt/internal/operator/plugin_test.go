@@ -49,6 +49,7 @@ func (c *cluster) plugin(t *testing.T) {
 	has([]string{"maintenance", "", "-o", "yaml"}, "batches:", "obstacles:")
 	has([]string{"__complete", "plan", "n"}, "n6", "n9")
 	has([]string{"drain", "n6", "--dry-run", "-o", "json"}, `"emptySeconds"`, `"left": [`)
+	has([]string{"drain", "n6", "--dry-run", "--by", "2h", "--order", "SmallestFirst"}, "1 VMs stay", "in at least 0 % of the simulations")
 	has([]string{"explain", "n6"}, "shop/moves", "Moving", "not known: godwit's default", "shop/stuck cannot leave", "ReadWriteMany")
 	has([]string{"explain", "shop/moves"}, "its guest writes to memory: not known", "NODE", "n9", "yes", "n6")
 	if all := c.unfinished(0); len(all) > 0 {
