@@ -181,31 +181,15 @@ func (x *index) reserved() *placement.QuotaUsage {
 // read reads the view as a fleet. VMs that cannot be read are left out and returned with what is
 // wrong, so that one of them does not keep the others on their node.
 func (x *index) read() map[hypervisor.VMID]string {
-	fleet, err := convert.Fleet("cluster", &x.Cluster, inventory.Defaults{})
+	fleet, wrong, err := convert.Sound("cluster", &x.Cluster, inventory.Defaults{})
 	if err == nil {
-		x.fleet = fleet
-		return nil
-	}
-	wrong := map[hypervisor.VMID]string{}
-	sound := x.Cluster
-	sound.VMIs = nil
-	for i := range x.VMIs {
-		alone := x.Cluster
-		alone.VMIs, alone.Migrations = x.VMIs[i:i+1], nil
-		if _, err := convert.Fleet("cluster", &alone, inventory.Defaults{}); err != nil {
-			wrong[idOf(x.VMIs[i].Namespace, x.VMIs[i].Name)] = err.Error()
-			continue
-		}
-		sound.VMIs = append(sound.VMIs, x.VMIs[i])
-	}
-	if fleet, err := convert.Fleet("cluster", &sound, inventory.Defaults{}); err == nil {
 		x.fleet = fleet
 		return wrong
 	}
+	wrong = map[hypervisor.VMID]string{}
 	x.fleet = &inventory.Fleet{Config: migration.DefaultCluster()}
 	for i := range x.VMIs { // it is no VM: nothing moves until it is mended
-		id := idOf(x.VMIs[i].Namespace, x.VMIs[i].Name)
-		wrong[id] = cmp.Or(wrong[id], err.Error())
+		wrong[idOf(x.VMIs[i].Namespace, x.VMIs[i].Name)] = err.Error()
 	}
 	return wrong
 }

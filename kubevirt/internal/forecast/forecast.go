@@ -78,12 +78,15 @@ type Answer struct {
 	// Rates are how fast guests write, where that is known: see [Rates].
 	Rates map[hypervisor.VMID]dirty.Rate
 
+	// Unreadable are the VMs that are left out, since they cannot be read, and why. Those on the nodes are in Left, too.
+	Unreadable map[hypervisor.VMID]string
+
 	on map[hypervisor.VMID]hypervisor.HostName
 }
 
 // Ask simulates.
 func Ask(ctx context.Context, c *convert.Cluster, q Question) (*Answer, error) {
-	s, hosts, err := q.scenario(c)
+	s, hosts, wrong, err := q.scenario(c)
 	if err != nil {
 		return nil, err
 	}
@@ -92,19 +95,25 @@ func Ask(ctx context.Context, c *convert.Cluster, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Answer{Forecast: f, Rates: q.Rates, on: map[hypervisor.VMID]hypervisor.HostName{}}
-	for i := range s.Fleet.VMs {
-		a.on[s.Fleet.VMs[i].ID] = s.Fleet.VMs[i].Host
+	a := &Answer{Forecast: f, Rates: q.Rates, Unreadable: wrong, on: map[hypervisor.VMID]hypervisor.HostName{}}
+	for i := range c.VMIs {
+		v := &c.VMIs[i]
+		id, host := hypervisor.VMID(v.Namespace+"/"+v.Name), hypervisor.HostName(v.Status.NodeName)
+		a.on[id] = host
+		if wrong[id] != "" && slices.Contains(hosts, host) {
+			f.Left = append(f.Left, id)
+		}
 	}
+	slices.Sort(f.Left)
 	return a, nil
 }
 
-// scenario returns the cluster as godwit simulates it, and the nodes as its hosts. Afterwards the question has all
-// rates that are known.
-func (q *Question) scenario(c *convert.Cluster) (*config.Scenario, []hypervisor.HostName, error) {
-	fleet, err := convert.Fleet("cluster", c, inventory.Defaults{})
+// scenario returns the cluster as godwit simulates it, the nodes as its hosts, and what is wrong with the VMs that are
+// left out. Afterwards the question has all rates that are known.
+func (q *Question) scenario(c *convert.Cluster) (*config.Scenario, []hypervisor.HostName, map[hypervisor.VMID]string, error) {
+	fleet, wrong, err := convert.Sound("cluster", c, inventory.Defaults{})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	active := q.active()
 	known := func(node string) bool {
@@ -112,7 +121,7 @@ func (q *Question) scenario(c *convert.Cluster) (*config.Scenario, []hypervisor.
 	}
 	for _, n := range q.Nodes {
 		if !known(n) {
-			return nil, nil, fmt.Errorf("the cluster has no node %s", n)
+			return nil, nil, nil, fmt.Errorf("the cluster has no node %s", n)
 		}
 	}
 	var hosts []hypervisor.HostName
@@ -129,7 +138,7 @@ func (q *Question) scenario(c *convert.Cluster) (*config.Scenario, []hypervisor.
 		fleet.Config.ParallelOutboundMigrationsPerNode = min(fleet.Config.ParallelOutboundMigrationsPerNode, q.Outbound)
 	}
 	s, err := config.Of("cluster", fleet, varied)
-	return s, hosts, err
+	return s, hosts, wrong, err
 }
 
 // Rates returns what is known of how fast the guests of a cluster write: what was measured, else what their past

@@ -2,6 +2,7 @@ package forecast_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -255,5 +256,37 @@ func TestAForecastKeepsToTheOrder(t *testing.T) {
 				t.Errorf("%q: %v", order, began)
 			}
 		}
+	}
+}
+
+// A VMI that cannot be read is left out, named, and stays on its node; the others are forecast, and maintenance is planned.
+func TestAVMIThatCannotBeReadIsLeftOut(t *testing.T) {
+	c := cluster(4, 3)
+	c.VMIs[0].Spec.Domain.Memory = nil // on n0
+	for node, left := range map[string]int{"n0": 1, "n1": 0} {
+		f, err := forecast.Ask(t.Context(), c, forecast.Question{Nodes: []string{node}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := forecast.ForNode(f, time.Time{}, node); len(f.Left) != left || e.Left != left || len(e.VMs) != 3-left || f.Unreadable["shop/vm-0-0"] == "" {
+			t.Errorf("%s: %+v, unreadable %v", node, e, f.Unreadable)
+		}
+	}
+	q := forecast.Rollout{Question: forecast.Question{Nodes: []string{"n0", "n1", "n2"}}, Service: time.Hour}
+	m, err := q.Plan(t.Context(), c)
+	if err != nil || m.Unreadable["shop/vm-0-0"] == "" || len(m.Obstacles) != 1 || m.Obstacles[0].Host != "n0" {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	for _, b := range m.Batches {
+		if slices.Contains(b.Hosts, "n0") {
+			t.Errorf("n0 is in a batch: %+v", b)
+		}
+	}
+	if len(m.Batches) == 0 {
+		t.Error("no batches")
+	}
+	q.Nodes = []string{"n0"}
+	if m, err := q.Plan(t.Context(), c); err != nil || len(m.Batches) != 0 || len(m.Obstacles) != 1 {
+		t.Errorf("%+v, %v", m, err)
 	}
 }

@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/evacuation"
@@ -26,13 +27,20 @@ type Maintenance struct {
 	Times *whatif.Schedule `json:"times"`
 	// ShutDown are VMs that cannot be migrated and are shut down.
 	ShutDown []hypervisor.VMID `json:"shutDown"`
+	// Unreadable are the VMs that are left out, since they cannot be read, and why.
+	Unreadable map[hypervisor.VMID]string `json:"unreadable,omitempty"`
 }
 
 // Plan plans batches and simulates them.
 func (q *Rollout) Plan(ctx context.Context, c *convert.Cluster) (*Maintenance, error) {
-	s, hosts, err := q.scenario(c)
+	s, hosts, wrong, err := q.scenario(c)
 	if err != nil {
 		return nil, err
+	}
+	hosts, obstacles := readable(c, hosts, wrong)
+	if len(hosts) == 0 {
+		return &Maintenance{MaintenancePlan: plan.MaintenancePlan{Batches: []plan.Batch{}, Obstacles: obstacles}, Unreadable: wrong,
+			Times: &whatif.Schedule{}, ShutDown: []hypervisor.VMID{}}, nil
 	}
 	params := s.Controller.Evacuation
 	params.Terms = q.terms()
@@ -42,8 +50,9 @@ func (q *Rollout) Plan(ctx context.Context, c *convert.Cluster) (*Maintenance, e
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}
-	m := &Maintenance{MaintenancePlan: plan.Maintenance(r), ShutDown: append([]hypervisor.VMID{}, d.ShutDown...)}
+	m := &Maintenance{MaintenancePlan: plan.Maintenance(r), Unreadable: wrong, ShutDown: append([]hypervisor.VMID{}, d.ShutDown...)}
 	m.Unfold(d.Groups)
+	m.Obstacles = append(m.Obstacles, obstacles...)
 	var waves []plan.Wave
 	for i := range m.Batches {
 		waves = append(waves, m.Batches[i].Waves...)
@@ -51,6 +60,23 @@ func (q *Rollout) Plan(ctx context.Context, c *convert.Cluster) (*Maintenance, e
 	stops := whatif.StopsOf(&d, s, waves, params.Terms)
 	m.Times, err = whatif.PlaySchedule(ctx, s, &m.MaintenancePlan, nil, q.Service, stops)
 	return m, err
+}
+
+// readable returns the nodes without those on which a VM cannot be read, and these as obstacles: the VM stays.
+func readable(c *convert.Cluster, hosts []hypervisor.HostName, wrong map[hypervisor.VMID]string) (
+	[]hypervisor.HostName, []plan.Obstacle) {
+	var all []plan.Obstacle
+	for i := range c.VMIs {
+		v := &c.VMIs[i]
+		id, host := hypervisor.VMID(v.Namespace+"/"+v.Name), hypervisor.HostName(v.Status.NodeName)
+		if why := wrong[id]; why != "" && slices.Contains(hosts, host) {
+			all = append(all, plan.Obstacle{Host: host, Left: []hypervisor.VMID{id}, Cannot: []hypervisor.VMID{id},
+				Moves: []plan.Move{}, Text: string(id) + " cannot be read: " + why})
+		}
+	}
+	return slices.DeleteFunc(hosts, func(h hypervisor.HostName) bool {
+		return slices.ContainsFunc(all, func(o plan.Obstacle) bool { return o.Host == h })
+	}), all
 }
 
 // terms are what becomes of VMs that cannot be migrated.

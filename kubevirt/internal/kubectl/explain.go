@@ -100,7 +100,7 @@ func explain(v *evacuate.View, name, namespace string) (*Explanation, error) {
 	}
 	e.Leaving = slices.DeleteFunc(e.Leaving, func(l v1alpha1.LeavingVM) bool { return l.Namespace+"/"+l.Name != vm })
 	e.Blocked = slices.DeleteFunc(e.Blocked, func(l v1alpha1.BlockedVM) bool { return l.Namespace+"/"+l.Name != vm })
-	fleet, err := convert.Fleet("cluster", &v.Cluster, inventory.Defaults{})
+	fleet, _, err := convert.Sound("cluster", &v.Cluster, inventory.Defaults{})
 	if err != nil {
 		return nil, err
 	}

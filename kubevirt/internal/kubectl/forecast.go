@@ -23,6 +23,8 @@ type Outlook struct {
 	// VMs are those that leave, the slowest first; Left are those that stay.
 	VMs  []VMOutlook       `json:"vms"`
 	Left []hypervisor.VMID `json:"left"`
+	// Unreadable are the VMs that are left out, since they cannot be read, and why. Those on the nodes are in Left, too.
+	Unreadable map[hypervisor.VMID]string `json:"unreadable,omitempty"`
 	// Deadline is what --by asks for, and InTime in how many percent of the simulations it is met, at least: 0 if
 	// VMs stay.
 	Deadline *time.Time `json:"deadline,omitempty"`
@@ -87,7 +89,7 @@ func (p *plugin) outlook(c *cobra.Command, q forecast.Question, by string) (*Out
 	if err != nil {
 		return nil, err
 	}
-	o.rates, o.Left = f.Rates, f.Left
+	o.rates, o.Left, o.Unreadable = f.Rates, f.Left, f.Unreadable
 	if f.Samples != nil {
 		o.Summary = *f.Samples
 	}
@@ -142,6 +144,7 @@ func (p *plugin) odds(w io.Writer, o *Outlook) {
 	for _, vm := range o.Left {
 		fmt.Fprintf(w, "%s\tstays\t\t\t\t\n", vm)
 	}
+	unreadable(w, o.Unreadable)
 }
 
 func milliseconds(n *float64) string {

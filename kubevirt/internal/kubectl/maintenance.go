@@ -91,6 +91,7 @@ func (p *plugin) batches(w io.Writer, m *forecast.Maintenance) {
 	for _, vm := range m.ShutDown {
 		fmt.Fprintf(w, "%s is shut down\n", vm)
 	}
+	unreadable(w, m.Unreadable)
 	fmt.Fprintf(w, "%d batches, %d moves of %d VMs; all is over after %s; at least %d batches are needed\n", len(m.Batches), m.Moves, m.VMs,
 		seconds(m.Times.EndsSeconds), m.Least)
 }

@@ -3,10 +3,13 @@ package kubectl
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/kubevirt/api/v1alpha1"
 	"github.com/godwit-vm/godwit/kubevirt/internal/forecast"
@@ -47,10 +50,18 @@ func (p *plugin) simulate(c *cobra.Command, q forecast.Question, by *time.Time) 
 	}
 	return p.print(c.OutOrStdout(), f.Forecast, func(w io.Writer) {
 		p.moves(w, f.Forecast)
+		unreadable(w, f.Unreadable)
 		if by != nil {
 			inTime(w, *by, forecast.For(f, v.Now).InTime(by.Sub(v.Now)))
 		}
 	})
+}
+
+// unreadable names the VMs that are left out.
+func unreadable(w io.Writer, all map[hypervisor.VMID]string) {
+	for _, vm := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(w, "%s is left out, it cannot be read: %s\n", vm, all[vm])
+	}
 }
 
 // inTime says in how many percent of the simulations a deadline is met, at least.

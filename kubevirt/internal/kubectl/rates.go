@@ -30,7 +30,7 @@ func (p *plugin) measured(ctx context.Context) (map[hypervisor.VMID]dirty.Rate, 
 
 // rates returns how fast guests write, and from where that is known.
 func rates(c *convert.Cluster, measured map[hypervisor.VMID]dirty.Rate) (map[hypervisor.VMID]dirty.Rate, error) {
-	f, err := convert.Fleet("cluster", c, inventory.Defaults{})
+	f, _, err := convert.Sound("cluster", c, inventory.Defaults{})
 	if err != nil {
 		return nil, err
 	}
