@@ -151,13 +151,17 @@ func (s *site) decide(d *Decision, started *int) {
 	p := s.plan(started)
 	d.Create = append(d.Create, p.create...)
 	d.Evict = append(d.Evict, p.evict...)
-	if p.again > 0 && (d.Again == 0 || p.again < d.Again) {
-		d.Again = p.again
-	}
 	if s.active == nil {
 		d.Blocked = append(d.Blocked, p.blocked...)
 	} else {
-		d.Status[s.active.Name] = s.status(p)
+		status := s.status(p)
+		d.Status[s.active.Name] = status
+		if left := s.deadline().Sub(s.Now); status.DoneAt == nil && s.active.Spec.Deadline != nil && left >= 0 {
+			p.again = sooner(p.again, min(left, 24*time.Hour)+time.Second) // it is missed then
+		}
+	}
+	if p.again > 0 && (d.Again == 0 || p.again < d.Again) {
+		d.Again = p.again
 	}
 	for _, e := range s.others {
 		if e.DeletionTimestamp == nil {

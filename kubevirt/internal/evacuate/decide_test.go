@@ -12,6 +12,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -496,5 +497,33 @@ func TestMigrationsAreSteered(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("no migration of %v", want)
+	}
+}
+
+// A deadline is looked at when it has passed, even if nothing changes: it is missed then. After the node is empty it is not.
+func TestADeadlineIsLookedAt(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		guests []guest
+		left   time.Duration
+		again  time.Duration
+		met    metav1.ConditionStatus
+	}{
+		{"it comes", []guest{{name: "a", node: "n1", gib: 1, flight: "Running"}}, time.Hour, time.Hour + time.Second, metav1.ConditionTrue},
+		{"it is here", []guest{{name: "a", node: "n1", gib: 1, flight: "Running"}}, 0, time.Second, metav1.ConditionFalse},
+		{"it has passed", []guest{{name: "a", node: "n1", gib: 1, flight: "Running"}}, -time.Second, 0, metav1.ConditionFalse},
+		{"the node is empty", nil, time.Hour, 0, metav1.ConditionTrue},
+		{"it is far away", []guest{{name: "a", node: "n1", gib: 1, flight: "Running"}}, 1<<63 - 1, 24*time.Hour + time.Second, metav1.ConditionTrue},
+		{"something else is sooner", []guest{{name: "a", node: "n1", gib: 1, stuck: true, strategy: virtv1.EvictionStrategyExternal}}, time.Hour, time.Minute, metav1.ConditionFalse},
+	} {
+		s := &scene{guests: c.guests, perCluster: 5, perNode: 2, nodes: []string{"n1"}, evacuated: []string{"n1"}}
+		v := s.view()
+		v.Evacuations[0].Spec.Deadline = &metav1.Time{Time: now.Add(c.left)}
+		soon := time.Minute
+		v.Forecasts = map[string]*evacuate.Forecast{"e-n1": {At: now, P50: &soon, P95: &soon, P99: &soon, Max: &soon, Runs: 20}}
+		d := evacuate.Decide(v)
+		if met := meta.FindStatusCondition(d.Status["e-n1"].Conditions, v1alpha1.ConditionDeadlineMet); d.Again != c.again || met == nil || met.Status != c.met {
+			t.Errorf("%s: again after %v, want %v; %+v", c.name, d.Again, c.again, met)
+		}
 	}
 }
