@@ -121,6 +121,11 @@ func (f *fleetReader) complete() {
 	for i := range f.vms {
 		v := &f.vms[i]
 		c := &v.Placement
+		if _, found := nodes[v.EvacuateFrom]; !found && v.EvacuateFrom != "" {
+			f.Warnf(v.line, "vm "+string(v.ID), "it was asked to leave %s, which is left out: there is no such node",
+				v.EvacuateFrom)
+			v.EvacuateFrom = ""
+		}
 		if machines {
 			c.Platform.Machine = v.machine
 		}

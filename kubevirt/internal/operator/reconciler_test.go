@@ -541,3 +541,18 @@ func TestAnEvictionThatIsRefusedIsSaid(t *testing.T) {
 		t.Errorf("%v, %v", pods.Items, err)
 	}
 }
+
+// A mark for a node that the VM is not on, or that is gone, keeps no VM.
+func TestAMarkForAnotherNodeKeepsNoVM(t *testing.T) {
+	w := newWorld(t)
+	w.add(w.node("n1"), w.node("n5"), w.node("n9"), w.evacuation("e", "n1"))
+	for name, mark := range map[string]string{"a": "n5", "b": "gone"} {
+		v := w.vmi(name, "n1", virtv1.EvictionStrategyExternal, 1)
+		v.Status.EvacuationNodeName = mark
+		w.add(v)
+	}
+	w.run(5)
+	if e := w.status("e"); e.Status.Phase != v1alpha1.Done || len(e.Status.Moved) != 2 {
+		t.Errorf("%+v", e.Status)
+	}
+}
