@@ -65,8 +65,8 @@ func TestAForecastIsMadeAnewByTime(t *testing.T) {
 	}
 }
 
-// emptied is a cluster in which n1, with a VM, is emptied.
-func emptied(t *testing.T, e *v1alpha1.NodeEvacuation, migratable corev1.ConditionStatus) client.Client {
+// emptied is a cluster in which n1, with a VM, is emptied, and with more objects.
+func emptied(t *testing.T, e *v1alpha1.NodeEvacuation, migratable corev1.ConditionStatus, more ...client.Object) client.Client {
 	t.Helper()
 	scheme, err := Scheme()
 	if err != nil {
@@ -85,7 +85,7 @@ func emptied(t *testing.T, e *v1alpha1.NodeEvacuation, migratable corev1.Conditi
 			Domain: virtv1.DomainSpec{Memory: &virtv1.Memory{Guest: &memory}}},
 		Status: virtv1.VirtualMachineInstanceStatus{Phase: virtv1.Running, NodeName: "n1",
 			Conditions: []virtv1.VirtualMachineInstanceCondition{{Type: virtv1.VirtualMachineInstanceIsMigratable, Status: migratable}}}}
-	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(e, v, node("n1"), node("n2"))
+	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(e, v, node("n1"), node("n2")).WithObjects(more...)
 	for _, i := range Indexes() {
 		b = b.WithIndex(i.Object, i.Name, i.Extract)
 	}
@@ -181,5 +181,40 @@ func TestAnErrorIsRetriedSoon(t *testing.T) {
 		if after := l.When(request); after > 5*time.Second {
 			t.Fatalf("after %v", after)
 		}
+	}
+}
+
+// Nodes that are emptied at once are forecast together: with one migration at a time the second waits for the first. When the
+// first is not emptied any more, the second is forecast anew.
+func TestNodesAreForecastTogether(t *testing.T) {
+	first := &v1alpha1.NodeEvacuation{ObjectMeta: metav1.ObjectMeta{Name: "first", UID: "first"}, Spec: v1alpha1.NodeEvacuationSpec{NodeName: "n1"}}
+	second := &v1alpha1.NodeEvacuation{ObjectMeta: metav1.ObjectMeta{Name: "second", UID: "second"}, Spec: v1alpha1.NodeEvacuationSpec{NodeName: "n2"}}
+	all := emptied(t, first, corev1.ConditionTrue)
+	var web virtv1.VirtualMachineInstance
+	var n2 corev1.Node
+	for name, o := range map[types.NamespacedName]client.Object{{Namespace: "shop", Name: "web"}: &web, {Name: "n2"}: &n2} {
+		if err := all.Get(t.Context(), name, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, n3, one := web.DeepCopy(), n2.DeepCopy(), uint32(1)
+	db.Name, db.ResourceVersion, db.Status.NodeName, n3.Name, n3.ResourceVersion = "db", "", "n2", "n3", ""
+	kubevirt := &virtv1.KubeVirt{ObjectMeta: metav1.ObjectMeta{Namespace: "kubevirt", Name: "kubevirt"}}
+	kubevirt.Spec.Configuration.MigrationConfiguration = &virtv1.MigrationConfiguration{ParallelMigrationsPerCluster: &one}
+	f := NewForecaster(emptied(t, first, corev1.ConditionTrue, db, n3, kubevirt), time.Now)
+	if !f.look(t.Context(), []v1alpha1.NodeEvacuation{*first, *second}) {
+		t.Fatal("nothing is new")
+	}
+	a, b := f.Forecasts()["first"], f.Forecasts()["second"]
+	if a == nil || b == nil || a.P50 == nil || b.P50 == nil || *b.P50 < *a.P50*3/2 {
+		t.Fatalf("%+v, then %+v", a, b)
+	}
+	f.look(t.Context(), []v1alpha1.NodeEvacuation{*second}) // what changes is less than half a minute
+	f.due["second"] = f.Now().Add(time.Hour)
+	if f.stale(map[string]string{"second": f.keys["second"]}) {
+		t.Error("it is made anew though nothing changes")
+	}
+	if f.due["first"] = f.Now(); !f.stale(map[string]string{"second": f.keys["second"]}) {
+		t.Error("it is not made anew when another node is not emptied any more")
 	}
 }
