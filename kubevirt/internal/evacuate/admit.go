@@ -33,7 +33,10 @@ func (s *site) hold(v *vm) *held {
 			Have: fmt.Sprintf("its last migrations have failed: the next is created at %s",
 				at.UTC().Format(time.RFC3339))}}}
 	}
-	return s.Refused[v.object.UID].held(s.Now, "migration", helpRefused)
+	if h := s.Refused[v.object.UID].held(s.Now, "migration", helpRefused); h != nil {
+		return h
+	}
+	return s.holding()
 }
 
 // admit asks package evacuation which VMs go now, until quotas and disruption budgets admit all of them.

@@ -61,8 +61,8 @@ func (s *site) stay(p *planned, d *evacuation.Decision, holds map[hypervisor.VMI
 			p.leaving = append(p.leaving, s.leaving(v, v1alpha1.Moving))
 		case v.object.DeletionTimestamp != nil, v.pod != nil && v.pod.DeletionTimestamp != nil:
 			p.leaving = append(p.leaving, s.leaving(v, v1alpha1.ShuttingDown))
-		case stopped && v.pod != nil && s.Now.Before(s.Refused[v.pod.UID].Until):
-			h := s.Refused[v.pod.UID].held(s.Now, "eviction", helpEviction)
+		case stopped && s.unevictable(v) != nil:
+			h := s.unevictable(v)
 			h.reasons = slices.Concat(l.Reasons, h.reasons)
 			p.again = sooner(p.again, h.until.Sub(s.Now))
 			s.keep(p, v, h)
@@ -88,6 +88,17 @@ func (s *site) stay(p *planned, d *evacuation.Decision, holds map[hypervisor.VMI
 			s.keep(p, v, h)
 		}
 	}
+}
+
+// unevictable returns what keeps the pod of a VM from being evicted now, or nil.
+func (s *site) unevictable(v *vm) *held {
+	if v.pod == nil {
+		return nil
+	}
+	if h := s.Refused[v.pod.UID].held(s.Now, "eviction", helpEviction); h != nil {
+		return h
+	}
+	return s.holding()
 }
 
 // keep takes in a VM that is held.

@@ -36,7 +36,20 @@ type View struct {
 	Forecasts map[string]*Forecast
 	// Refused are what the API server has refused: migrations by the UID of their VMI, evictions by that of the pod.
 	Refused map[types.UID]Refusal
-	Now     time.Time
+	// Hold is why nothing is created or evicted for a moment; "" is that nothing is against it.
+	Hold string
+	Now  time.Time
+}
+
+// aMoment is how long Hold lasts.
+const aMoment = time.Second
+
+// holding returns what keeps all VMs for a moment, or nil.
+func (v *View) holding() *held {
+	if v.Hold == "" {
+		return nil
+	}
+	return &held{until: v.Now.Add(aMoment), reasons: []placement.Reason{{Check: "API server", Need: "that it accepts more", Have: v.Hold}}}
 }
 
 // A Refusal is that the API server did not do what was decided: a quota, an admission policy, a webhook or a

@@ -556,3 +556,24 @@ func TestAMarkForAnotherNodeKeepsNoVM(t *testing.T) {
 		t.Errorf("%+v", e.Status)
 	}
 }
+
+// An API server that refuses everything is not asked for all VMs at once; no VM is said to move meanwhile, and it goes on a second later.
+func TestAnAPIServerThatRefusesAllIsNotAskedAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.add(w.node("n1"), w.node("n9"), w.evacuation("e", "n1"))
+	for i := range 60 {
+		w.add(w.vmi(fmt.Sprintf("vm%d", i), "n1", "", 1))
+	}
+	tries := 0
+	w.create = func(client.Object) error {
+		tries++
+		return apierrors.NewInternalError(errors.New("failed calling webhook"))
+	}
+	for _, want := range []int{20, 40, 60, 60} {
+		again, err := w.r.Reconcile(t.Context(), reconcile.Request{})
+		s := w.status("e").Status
+		if err != nil || tries != want || *s.Moving != 0 || *s.VMsLeft != 60 || again.RequeueAfter <= 0 || want < 60 && again.RequeueAfter != time.Second {
+			t.Errorf("%d tries, want %d, again after %v, %v: %d move", tries, want, again.RequeueAfter, err, *s.Moving)
+		}
+	}
+}

@@ -18,6 +18,13 @@ const (
 	lastRetry  = 5 * time.Minute
 )
 
+// After so many decisions, or so long, nothing more is tried at once: an API server that refuses all, or answers late,
+// is not asked for each VM of a node in turn.
+const (
+	mostDecisions = 10
+	longestTry    = 5 * time.Second
+)
+
 // longestRefusal is how much of what the API server said is kept.
 const longestRefusal = 1024
 
@@ -25,11 +32,11 @@ const longestRefusal = 1024
 var errRefused = errors.New("refused")
 
 // move creates the migrations and evicts the pods of a decision. If the API server refuses some of them, their VMs
-// are held, and it is decided again, so that others take their places and the status does not say that they move. Each
-// decision holds one VM more at least: there is an end to it. It returns the last decision.
+// are held, and it is decided again, so that others take their places and the status does not say that they move. It
+// returns the last decision.
 func (r *Reconciler) move(ctx context.Context, v *evacuate.View, d *evacuate.Decision) (*evacuate.Decision, []error) {
-	evicted := map[types.UID]bool{}
-	for {
+	evicted, began := map[types.UID]bool{}, time.Now()
+	for round := 1; ; round++ {
 		refused := false
 		var wrong []error
 		note := func(err error) {
@@ -52,6 +59,10 @@ func (r *Reconciler) move(ctx context.Context, v *evacuate.View, d *evacuate.Dec
 			return d, wrong
 		}
 		v.Refused = maps.Clone(r.refused)
+		if round == mostDecisions || time.Since(began) > longestTry {
+			v.Hold = "it has refused what was asked before"
+			return evacuate.Decide(v), nil
+		}
 		d = evacuate.Decide(v)
 	}
 }
