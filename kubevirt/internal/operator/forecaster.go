@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	virtv1 "kubevirt.io/api/core/v1"
 	migrationsv1 "kubevirt.io/api/migrations/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -300,10 +301,13 @@ func Cluster(ctx context.Context, c client.Reader) (*convert.Cluster, error) {
 		migrations virtv1.VirtualMachineInstanceMigrationList
 		kubevirts  virtv1.KubeVirtList
 	)
-	for _, l := range []client.ObjectList{&nodes, &namespaces, &quotas, &policies, &vmis, &migrations, &kubevirts} {
+	for _, l := range []client.ObjectList{&nodes, &namespaces, &quotas, &vmis, &migrations, &kubevirts} {
 		if err := c.List(ctx, l); err != nil {
 			return nil, fmt.Errorf("list %T: %w", l, err)
 		}
+	}
+	if err := c.List(ctx, &policies); err != nil && !meta.IsNoMatchError(err) { // KubeVirt before 0.49 has none
+		return nil, fmt.Errorf("list %T: %w", &policies, err)
 	}
 	all := &convert.Cluster{Nodes: nodes.Items, Namespaces: namespaces.Items, Quotas: quotas.Items,
 		Policies: policies.Items, VMIs: vmis.Items, Migrations: migrations.Items}
