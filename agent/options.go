@@ -23,20 +23,22 @@ func (c Config) TransferOptions(o *migration.Options, able hypervisor.Abilities)
 const channels = 8
 
 // TransferOptions puts the resolved options of a migration into the terms of a hypervisor with
-// some abilities.
+// some abilities. A transfer that may switch to post-copy takes one connection, and is not compressed, which takes several.
+// Source: KubeVirt v1.9.0 live-migration-source.go (parallel threads, no post-copy); QEMU 7.2 migration/migration.c
+// (migrate_caps_check: post-copy with compress).
 func TransferOptions(o *migration.Options, able hypervisor.Abilities) hypervisor.TransferOptions {
 	if o == nil {
 		return hypervisor.TransferOptions{}
 	}
 	t := hypervisor.TransferOptions{Bandwidth: o.Bandwidth, AutoConverge: o.AllowAutoConverge,
-		PostCopy: o.AllowPostCopy, Compression: o.Compression.On()}
+		PostCopy: o.AllowPostCopy, Compression: o.Compression.On() && !o.AllowPostCopy}
 	switch {
 	case o.Traffic.Plain():
 		t.Encryption = hypervisor.EncryptOff
 	case o.Traffic == migration.TrafficEncrypted:
 		t.Encryption = hypervisor.EncryptRequired
 	}
-	if able.Has(hypervisor.CanUseChannels | hypervisor.CanLoseChannels) {
+	if !o.AllowPostCopy && able.Has(hypervisor.CanUseChannels|hypervisor.CanLoseChannels) {
 		t.Channels = channels
 	}
 	return t

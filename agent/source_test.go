@@ -354,3 +354,16 @@ func TestASourceNeedsNoEchoOfItsOwnWord(t *testing.T) {
 		t.Errorf("the source says %+v, want that it kept the VM", m.Source)
 	}
 }
+
+// A transfer that may switch to post-copy takes one connection, and is not compressed: QEMU refuses both.
+func TestATransferThatMaySwitchToPostCopyTakesOneConnection(t *testing.T) {
+	const able = hypervisor.CanUseChannels | hypervisor.CanLoseChannels | hypervisor.CanCompress
+	o := migration.Options{Compression: migration.CompressionZstd}
+	if got := agent.TransferOptions(&o, able); got.Channels != 8 || !got.Compression {
+		t.Errorf("without post-copy: %+v", got)
+	}
+	o.AllowPostCopy = true
+	if got := agent.TransferOptions(&o, able); got.Channels > 1 || got.Compression || !got.PostCopy {
+		t.Errorf("with post-copy: %+v", got)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/boltstore"
 	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -17,7 +18,11 @@ import (
 // does not wait for n3, whose time is over.
 func TestARunThatStopsStillChecksItsHosts(t *testing.T) {
 	now := time.Now()
-	records := store.NewMemory()
+	records, err := boltstore.Open(filepath.Join(t.TempDir(), "d", "c.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer records.Close()
 	m := &store.Maintenance{Name: "patch", Checked: true, BackWithin: time.Minute, Stopped: "the hook of n1 failed",
 		Batches: []store.MaintenanceBatch{{Hosts: []hypervisor.HostName{"n1", "n2", "n3"}}},
 		Hosts: []store.ServicedHost{{Name: "n1", Phase: store.ServiceHook, Since: now, Hooks: 1},
@@ -28,14 +33,14 @@ func TestARunThatStopsStillChecksItsHosts(t *testing.T) {
 	if _, err := records.Put(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
+	var out bytes.Buffer // written to between looks only
 	called := filepath.Join(t.TempDir(), "called")
 	h := &hookRunner{name: "patch", check: []string{"test", "n2", "="}, onFailure: []string{"sh", "-c", "echo x >> " + called},
 		session: &session{out: &out, err: &out, Client: client.Client{Store: records, Now: time.Now}}}
 	if err := h.follow(t.Context()); !errors.Is(err, ErrNotDone) {
 		t.Errorf("%v, want %v", err, ErrNotDone)
 	}
-	m, err := store.MaintenanceNamed(t.Context(), records, "patch")
+	m, err = store.MaintenanceNamed(t.Context(), records, "patch")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 const (
@@ -129,7 +130,7 @@ func Fit(all []Migration, base fake.Model) (*Result, error) {
 	given := slices.DeleteFunc(slices.Clone(all), func(m Migration) bool { return !m.Completed || !m.encoded() })
 	switch {
 	case len(fit)+len(given) == 0:
-		return nil, fmt.Errorf("none of %d measurements can be used: none completed", len(all))
+		return nil, fmt.Errorf("none of %s can be used: none completed", humanize.Count(len(all), "measurement"))
 	case len(fit) == 0:
 		return judge(given, base)
 	}

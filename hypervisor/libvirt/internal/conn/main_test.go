@@ -98,10 +98,11 @@ func (e *eventLog) await(t *testing.T, what string, n int) {
 // open opens a connection that is closed with the test.
 func open(t *testing.T, config conn.Config) *conn.Conn {
 	t.Helper()
-	c, err := conn.Open(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var c *conn.Conn
+	testutil.EventuallyWithin(t, patience, "a connection", func() (err error) { // on a busy machine it takes longer than short limits
+		c, err = conn.Open(t.Context(), config)
+		return err
+	})
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
