@@ -1,8 +1,12 @@
 package config
 
 import (
+	"slices"
+
 	"github.com/godwit-vm/godwit/agent"
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/migration"
 )
 
 // Transport is how migrations cross the network.
@@ -21,6 +25,7 @@ func (r *reader) transport(s *Scenario) {
 		r.wrong("transport.encryption", "unknown encryption %q; use none, tls-x509 or tls-psk",
 			spec.Encryption)
 	}
+	r.abilities(s)
 	if n := spec.Connections; n != nil {
 		if *n < 1 || *n > agent.MaxConnections {
 			r.wrong("transport.connections", "needs 1 to %d, has %d", agent.MaxConnections, *n)
@@ -28,4 +33,31 @@ func (r *reader) transport(s *Scenario) {
 		}
 		s.Agent.Connections = *n
 	}
+}
+
+// abilities lets hosts do in the simulator what the file says that they can. Where migrations must be encrypted, hosts of
+// which it says nothing have certificates.
+func (r *reader) abilities(s *Scenario) {
+	encrypts := s.requiresEncryption()
+	if encrypts && r.spec.Transport.Encryption == "" {
+		s.Encryption = fake.TLSX509
+	}
+	for i := range s.Fleet.Hosts {
+		h := &s.Fleet.Hosts[i]
+		switch {
+		case h.Host.Abilities != 0:
+		case h.Facts != nil && h.Facts.Abilities != 0:
+			h.Host.Abilities = h.Facts.Abilities
+		case encrypts:
+			h.Host.Abilities = fake.Abilities | hypervisor.CanEncrypt
+		}
+	}
+}
+
+// requiresEncryption reports whether the cluster or a policy has migrations fail that are not encrypted.
+func (s *Scenario) requiresEncryption() bool {
+	return s.Controller.Cluster.Encryption == migration.EncryptionRequired ||
+		slices.ContainsFunc(s.Controller.Policies, func(p migration.Policy) bool {
+			return p.Encryption != nil && *p.Encryption == migration.EncryptionRequired
+		})
 }

@@ -146,3 +146,31 @@ func TestAMoveThatIsEncryptedIsSaidToBe(t *testing.T) {
 		t.Errorf("%+v, want tls", p)
 	}
 }
+
+// Where migrations must be encrypted, the hosts of a file have certificates, and migrations are as slow as those of QEMU with
+// TLS. A host that is said to have none cannot take part.
+func TestMigrationsThatMustBeEncryptedAre(t *testing.T) {
+	const fleet = `
+hosts:
+- {name: a, memory: 64GiB, cpus: 16, link: 10Gbit/s%[2]s}
+- {name: b, memory: 64GiB, cpus: 16, link: 10Gbit/s%[2]s}
+vms:
+- {name: v, host: a, memory: 16GiB, class: idle}
+config: {encryption: %[1]s}
+transport: {connections: 1}
+`
+	took := func(encryption, more string) whatif.MoveResult {
+		run, err := planned(parse(t, fmt.Sprintf(fleet, encryption, more)), "a").Nominal(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run.Results["default/v"]
+	}
+	plain, encrypted := took("Auto", ""), took("Required", "")
+	if !encrypted.Done || encrypted.Options.Encryption != hypervisor.EncryptRequired || encrypted.Took <= plain.Took {
+		t.Errorf("encrypted %+v, plain %+v", encrypted, plain)
+	}
+	if without := took("Required", ", abilities: [post-copy, auto-converge]"); without.Done {
+		t.Errorf("without certificates: %+v", without)
+	}
+}
