@@ -25,6 +25,7 @@ var errNoTarget = errors.New("no target: the reasons are above")
 
 // explainFlags are the flags of godwit explain destination.
 type explainFlags struct {
+	fleet     cli.FleetFlags
 	inventory string
 	vm        string
 	host      string
@@ -98,6 +99,7 @@ func targetCommand() *cobra.Command {
 	flags.StringSliceVar(&f.filters, "filters", nil, "check only these `CONSTRAINTS`: a,b")
 	flags.StringSliceVar(&f.weighers, "weighers", nil, "`PREFERENCES` with their weights: a=1,b=-1")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object instead of a table")
+	f.fleet.Add(c)
 	return c
 }
 
@@ -110,7 +112,7 @@ func explain(ctx context.Context, out io.Writer, f *explainFlags) error {
 	if err != nil {
 		return err
 	}
-	s, err := cli.Read(f.inventory, os.Stderr)
+	s, err := f.fleet.Read(f.inventory, os.Stderr)
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,7 @@ Exit status: 0 explained, 2 bad input.`
 
 // policyFlags are the flags of godwit explain policy.
 type policyFlags struct {
+	fleet             cli.FleetFlags
 	inventory, vm, to string
 	json              bool
 }
@@ -64,6 +65,7 @@ func policyCommand() *cobra.Command {
 	flags.StringVar(&f.vm, "vm", "", "the `VM`: name, or namespace/name")
 	flags.StringVar(&f.to, "to", "", "the target `HOST` of its migration")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object instead of a table")
+	f.fleet.Add(c)
 	return c
 }
 
@@ -72,7 +74,7 @@ func (f *policyFlags) explain(out io.Writer) error {
 	if f.inventory == "" || f.vm == "" {
 		return errors.New("--inventory and --vm are required: see godwit help explain policy")
 	}
-	s, err := cli.Read(f.inventory, os.Stderr)
+	s, err := f.fleet.Read(f.inventory, os.Stderr)
 	if err != nil {
 		return err
 	}

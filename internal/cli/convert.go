@@ -23,6 +23,7 @@ Exit status: 0 written, 2 bad input.`
 // ConvertCommand returns godwit convert.
 func ConvertCommand() *cobra.Command {
 	var to string
+	var f FleetFlags
 	c := &cobra.Command{
 		Use:   "convert FLEET --to ganeti",
 		Short: "Write a fleet in the format of another program",
@@ -32,7 +33,7 @@ func ConvertCommand() *cobra.Command {
 			if to != "ganeti" {
 				return fmt.Errorf("--to is %q: write --to ganeti", to)
 			}
-			s, err := Read(args[0], c.ErrOrStderr())
+			s, err := f.Read(args[0], c.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -40,5 +41,6 @@ func ConvertCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&to, "to", "", "the `FORMAT`: ganeti")
+	f.Add(c)
 	return c
 }

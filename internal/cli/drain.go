@@ -17,6 +17,7 @@ import (
 
 // drainFlags are the flags of godwit plan drain.
 type drainFlags struct {
+	fleet      FleetFlags
 	workloads  string // a CSV file; "" is none
 	output     string // the file of the plan; "" is none
 	json       bool
@@ -141,6 +142,7 @@ func plannerDrainCommand() *cobra.Command {
 	flags.DurationVar(&f.terms.Grace, "grace", 0, graceUsage)
 	addWorkloads(flags, &f.workloads)
 	addPlanOutput(flags, &f.output)
+	f.fleet.Add(c)
 	flags.StringArrayVar(&f.vary, "vary", nil, "how the worlds `DIFFER`: see above")
 	return c
 }
@@ -154,7 +156,7 @@ func (f *drainFlags) run(c *cobra.Command, args []string) error {
 	if err := graceful(f.terms); err != nil {
 		return err
 	}
-	s, err := readWith(args[0], f.workloads, c.ErrOrStderr())
+	s, err := f.fleet.readWith(args[0], f.workloads, c.ErrOrStderr())
 	if err != nil {
 		return err
 	}

@@ -86,6 +86,7 @@ func (lost) Error() string { return "it is not proven that every failure is surv
 func (lost) Is(target error) bool { return target == ErrPlanNotDone }
 
 type failoverFlags struct {
+	fleet FleetFlags
 	protection
 	failures int
 	admit    []string
@@ -125,6 +126,7 @@ func failoverCommand() *cobra.Command {
 	flags.StringSliceVar(&f.admit, "admit", nil, "`SIZES` of VMs to be admitted: 8GiB/4")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object instead of a page")
 	f.protection.add(c)
+	f.fleet.Add(c)
 	return c
 }
 
@@ -137,7 +139,7 @@ type failoverAnswer struct {
 }
 
 func (f *failoverFlags) run(c *cobra.Command, path string) error {
-	s, err := Read(path, c.ErrOrStderr())
+	s, err := f.fleet.Read(path, c.ErrOrStderr())
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"github.com/spf13/cobra"
+
 	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/internal/yamldoc"
 	"github.com/godwit-vm/godwit/inventory"
@@ -16,9 +18,35 @@ import (
 // a scenario, which may name a file with the fleet.
 var own = regexp.MustCompile(`(?m)^(hosts|inventory|events|limits|vary):`)
 
+// FleetFlags say how the fleet of a store is read, and what its controller is configured with.
+type FleetFlags struct {
+	files  StoreFlags // without --store: the fleet is the store
+	config string
+}
+
+// Add adds the flags to a command's.
+func (f *FleetFlags) Add(c *cobra.Command) {
+	flags := c.Flags()
+	f.files.addFiles(flags)
+	flags.StringVar(&f.config, "config", "", "the controller's configuration `FILE`, if the fleet is a store's:\n"+
+		"limits, policies, quotas, timeouts (default: the defaults of controllers)")
+}
+
+// useless returns an error when a flag would do nothing to a fleet that is no store's.
+func (f *FleetFlags) useless(path string) error {
+	for _, flag := range []struct{ name, value string }{{"config", f.config}, {"tls-dir", f.files.dir},
+		{"etcd-ca", f.files.TLS.CA}, {"etcd-cert", f.files.TLS.Cert}, {"etcd-key", f.files.TLS.Key}} {
+		if flag.value != "" {
+			return fmt.Errorf("--%s is for the URL of a store, and %s is a file: a scenario says itself how its controller "+
+				"is configured", flag.name, path)
+		}
+	}
+	return nil
+}
+
 // Read reads a scenario, or a fleet in any format, and prints its warnings.
-func Read(path string, warnings io.Writer) (*config.Scenario, error) {
-	s, err := read(path)
+func (f *FleetFlags) Read(path string, warnings io.Writer) (*config.Scenario, error) {
+	s, err := f.read(path)
 	if err != nil {
 		return nil, err
 	}
@@ -34,28 +62,32 @@ func Warn(out io.Writer, about []inventory.Problem) {
 }
 
 // readWith is Read, and applies measured workloads to the fleet: a CSV file; "" is none.
-func readWith(path, workloads string, warnings io.Writer) (*config.Scenario, error) {
-	s, err := read(path)
+func (f *FleetFlags) readWith(path, workloads string, warnings io.Writer) (*config.Scenario, error) {
+	s, err := f.read(path)
 	if err != nil {
 		return nil, err
 	}
 	if workloads != "" {
-		f, err := os.Open(workloads)
+		measured, err := os.Open(workloads)
 		if err != nil {
 			return nil, err
 		}
-		defer f.Close()
-		if err := s.Fleet.LayWorkloads(workloads, f); err != nil {
+		defer measured.Close()
+		if err := s.Fleet.LayWorkloads(workloads, measured); err != nil {
 			return nil, err
 		}
+		s.Files = append(s.Files, workloads)
 	}
 	Warn(warnings, s.Fleet.Warnings)
 	return s, nil
 }
 
-func read(path string) (*config.Scenario, error) {
+func (f *FleetFlags) read(path string) (*config.Scenario, error) {
 	if isStore(path) {
-		return readStore(path)
+		return f.readStore(path)
+	}
+	if err := f.useless(path); err != nil {
+		return nil, err
 	}
 	if at, err := os.Stat(path); err == nil && !at.Mode().IsRegular() && !at.IsDir() {
 		return readPipe(path)

@@ -24,19 +24,24 @@ import (
 
 // isStore reports whether the name of a fleet is the URL of a store.
 func isStore(name string) bool {
-	return strings.HasPrefix(name, string(daemon.Bolt)+":") ||
-		strings.HasPrefix(name, string(daemon.Unix)+":") || strings.HasPrefix(name, string(daemon.Etcd)+"://")
+	return strings.HasPrefix(name, string(daemon.Bolt)+":") || strings.HasPrefix(name, string(daemon.Unix)+":") ||
+		strings.HasPrefix(name, string(daemon.Etcd)+"://") || strings.HasPrefix(name, string(daemon.Served)+"://")
 }
 
 // readStore reads the fleet of a store as it is now.
-func readStore(url string) (*config.Scenario, error) {
-	u, err := daemon.ParseURL(url)
+func (f *FleetFlags) readStore(url string) (*config.Scenario, error) {
+	settings, err := config.ReadSettings(f.config)
+	if err != nil {
+		return nil, err
+	}
+	files := StoreFlags{url: url, dir: f.files.dir, TLS: f.files.TLS}
+	u, err := files.Parse()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	opened, err := daemon.OpenStore(ctx, u, daemon.TLS{})
+	opened, err := daemon.OpenStore(ctx, u, files.TLS)
 	if err != nil {
 		return nil, err
 	}
@@ -44,20 +49,34 @@ func readStore(url string) (*config.Scenario, error) {
 	if err := errors.Join(c.Pull(ctx, daemon.Judged(opened)), opened.Close()); err != nil {
 		return nil, err
 	}
-	return scenarioOf(filepath.Base(u.Path), &c, time.Now())
+	s, err := scenarioOf(nameOf(u), &c, settings, time.Now())
+	switch {
+	case err != nil:
+	case f.config == "":
+		s.Fleet.Warnings = append(s.Fleet.Warnings, inventory.Problem{File: "store", Message: defaults})
+	default:
+		s.Files = append(s.Files, f.config)
+	}
+	return s, err
 }
 
-// scenarioOf returns the scenario of what a store has.
-func scenarioOf(name string, c *client.Cluster, now time.Time) (*config.Scenario, error) {
-	settings, err := config.ReadSettings("") // the defaults of controllers
-	if err != nil {
-		return nil, err
+// defaults is the warning that the controller's configuration is not known.
+const defaults = "the controller's configuration is not in a store: its limits, policies, quotas and timeouts are taken " +
+	"for the defaults; --config FILE says what they are"
+
+// nameOf returns the name of a store's scenario.
+func nameOf(u daemon.URL) string {
+	if u.Path == "" {
+		return u.String()
 	}
-	f := fleetOf(c, now)
-	f.EvictionStrategy = settings.Controller.Complete().Evacuation.Strategy
-	s, err := config.Of(name, f, config.VarySpec{})
+	return filepath.Base(u.Path)
+}
+
+// scenarioOf returns the scenario of what a store has, under a controller with these settings.
+func scenarioOf(name string, c *client.Cluster, settings config.Settings, now time.Time) (*config.Scenario, error) {
+	s, err := settings.Scenario(name, fleetOf(c, now))
 	if err == nil {
-		s.Encryption = encryptionOf(f.Hosts, s.Controller.Cluster.Options().Encryption)
+		s.Encryption = encryptionOf(s.Fleet.Hosts, s.Controller.Cluster.Options().Encryption)
 	}
 	return s, err
 }

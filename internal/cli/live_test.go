@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -10,9 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/client"
+	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration"
@@ -110,6 +113,10 @@ func TestAPlanOfAStoreTakesVMsAsTheControllerDoes(t *testing.T) {
 // encryption, and the range is that of encryption.
 func TestAPlanOfAStoreEncryptsAsTheControllerDoes(t *testing.T) {
 	const gib = hypervisor.GiB
+	settings, err := config.ReadSettings("")
+	if err != nil {
+		t.Fatal(err)
+	}
 	const (
 		plain = fake.Abilities &^ hypervisor.CanLoseChannels
 		tls   = plain | hypervisor.CanEncrypt
@@ -142,7 +149,7 @@ func TestAPlanOfAStoreEncryptsAsTheControllerDoes(t *testing.T) {
 		if err := c.Pull(t.Context(), records); err != nil {
 			t.Fatal(err)
 		}
-		s, err := scenarioOf("store", &c, time.Now())
+		s, err := scenarioOf("store", &c, settings, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,5 +187,66 @@ func TestEncryptionIsWhatTheConfigurationWants(t *testing.T) {
 				t.Errorf("%d hosts, %v: %q, want %q", len(tt.hosts), wanted, got, want)
 			}
 		}
+	}
+}
+
+// TestAPlanOfAStoreHasTheSettingsOfItsController: limits, timeouts, quotas, policies and eviction strategy.
+func TestAPlanOfAStoreHasTheSettingsOfItsController(t *testing.T) {
+	const gib = hypervisor.GiB
+	records := store.NewMemory()
+	for _, r := range []store.Record{
+		&store.Host{Host: hypervisor.Host{Name: "n1", Memory: 64 * gib, CPUs: 16, Link: 10 * hypervisor.Gbit}},
+		&store.VM{VM: hypervisor.VM{ID: "default/a", Memory: 8 * gib, CPUs: 2}, Host: "n1", Migratable: true}} {
+		if _, err := records.Put(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var c client.Cluster
+	if err := c.Pull(t.Context(), records); err != nil {
+		t.Fatal(err)
+	}
+	settings, err := config.ParseSettings("controller.yaml", []byte(`
+limits: {perCluster: 12, perSource: 6}
+timeouts: {transfer: 3h}
+evictionStrategy: None
+order: SmallestFirst
+quotas: {gold: {cpus: 3}}
+namespaces: {default: {tier: gold}}
+policies: [{name: slow, bandwidthPerMigration: 1Gbit/s}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := scenarioOf("store", &c, settings, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(settings.Controller, s.Controller) {
+		t.Errorf("its controller: %+v, want %+v", s.Controller, settings.Controller)
+	}
+	if f := s.Fleet; f.Config.ParallelMigrationsPerCluster != 12 || len(f.Policies) != 1 ||
+		f.EvictionStrategy != evacuation.None || f.Namespaces["default"]["tier"] != "gold" {
+		t.Errorf("its fleet has %+v, %+v, %v, %v", f.Config, f.Policies, f.EvictionStrategy, f.Namespaces)
+	}
+}
+
+// TestAStoreOverTLSIsAStore: it is not looked for as a file, and its certificates come from the flags or the
+// environment.
+func TestAStoreOverTLSIsAStore(t *testing.T) {
+	const url = "tls://127.0.0.1:1"
+	t.Setenv(tlsVariable, "")
+	if _, err := (&FleetFlags{}).read(url); err == nil || !strings.Contains(err.Error(), "give --tls-dir DIR") {
+		t.Errorf("without certificates: %v", err)
+	}
+	t.Setenv(tlsVariable, "/nowhere/env")
+	if _, err := (&FleetFlags{}).read(url); err == nil || !strings.Contains(err.Error(), "/nowhere/env") {
+		t.Errorf("with those of the environment: %v", err)
+	}
+	f := FleetFlags{files: StoreFlags{dir: "/nowhere/flag"}}
+	if _, err := f.read(url); err == nil || !strings.Contains(err.Error(), "/nowhere/flag") {
+		t.Errorf("with those of the flag: %v", err)
+	}
+	if _, err := f.read("fleet.yaml"); err == nil || !strings.Contains(err.Error(), "--tls-dir is for the URL of a store") {
+		t.Errorf("a file: %v", err)
 	}
 }

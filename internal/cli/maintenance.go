@@ -22,6 +22,7 @@ import (
 )
 
 type maintenanceFlags struct {
+	fleet     FleetFlags
 	workloads string // a CSV file; "" is none
 	protection
 	keep, fill, together int
@@ -115,6 +116,7 @@ func maintenanceCommand() *cobra.Command {
 	flags.StringVarP(&f.output, "output", "o", "", "write the plan to this `FILE`, which godwit maintenance run carries out")
 	addWorkloads(flags, &f.workloads)
 	f.protection.add(c)
+	f.fleet.Add(c)
 	return c
 }
 
@@ -143,7 +145,7 @@ func (f *maintenanceFlags) run(c *cobra.Command, path string, hosts []string) er
 	if err := graceful(f.terms); err != nil {
 		return err
 	}
-	s, err := readWith(path, f.workloads, c.ErrOrStderr())
+	s, err := f.fleet.readWith(path, f.workloads, c.ErrOrStderr())
 	if err != nil {
 		return err
 	}

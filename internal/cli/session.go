@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/internal/config"
@@ -49,6 +50,11 @@ func (f *StoreFlags) Add(c *cobra.Command) {
 	flags.StringVar(&f.url, "store", os.Getenv(storeVariable),
 		"the `URL` of the store: bolt:PATH, unix:PATH, tls://HOST:PORT,… or\n"+
 			"etcd://HOST:PORT,…/PREFIX; default: $"+storeVariable)
+	f.addFiles(flags)
+}
+
+// addFiles adds the flags for the files that a connection to the store needs.
+func (f *StoreFlags) addFiles(flags *pflag.FlagSet) {
 	flags.StringVar(&f.dir, "tls-dir", "", "`DIR` with ca-cert.pem, client-cert.pem and client-key.pem to show "+
 		"to\ncontrollers that serve the store; default: $"+tlsVariable)
 	flags.StringVar(&f.TLS.CA, "etcd-ca", "", "`FILE` with the certificates that sign etcd's")

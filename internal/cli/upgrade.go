@@ -47,8 +47,9 @@ All checks are those that the controller makes when it places a VM:
 Exit status: 0 all hosts can be upgraded, 2 bad input, 3 some cannot.`
 
 type upgradeFlags struct {
-	with string
-	json bool
+	fleet FleetFlags
+	with  string
+	json  bool
 }
 
 func upgradeCommand() *cobra.Command {
@@ -64,6 +65,7 @@ func upgradeCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&f.with, "with", "", "the `FILE` with the hosts as they are afterwards")
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object instead of a page")
+	f.fleet.Add(c)
 	return c
 }
 
@@ -71,11 +73,15 @@ func (f *upgradeFlags) run(c *cobra.Command, args []string) error {
 	if f.with == "" {
 		return errors.New("--with is required: a file with the hosts as they are after the upgrade")
 	}
-	s, err := Read(args[0], c.ErrOrStderr())
+	s, err := f.fleet.Read(args[0], c.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	after, err := Read(f.with, c.ErrOrStderr())
+	with := f.fleet
+	if !isStore(f.with) {
+		with = FleetFlags{} // they are those of the store
+	}
+	after, err := with.Read(f.with, c.ErrOrStderr())
 	if err != nil {
 		return err
 	}
