@@ -143,9 +143,11 @@ func (t *failoverTrial) sortOut(q *FailoverQuestion) {
 	t.rank()
 }
 
-// written tells constraints that differ apart.
+// written tells constraints that differ apart, as far as they are those of a start.
 func written(vm *placement.VM) string {
-	c := &vm.Constraints
+	asked := vm.Constraints
+	c := &asked
+	c.Platform.HostModel, c.Platform.HostFeatures = "", nil // of live moves
 	if len(c.Selector)+len(c.Affinity)+len(c.Tolerations)+len(c.Zones)+len(c.Specs)+
 		len(c.Networks)+len(c.Tenant)+len(c.Platform.CPUFeatures) == 0 && !isBound(vm) &&
 		c.Platform.Arch+c.Platform.Machine+c.Platform.CPUModel+c.Platform.Hypervisor == "" &&

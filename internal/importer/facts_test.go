@@ -123,8 +123,8 @@ func plainAskings() []asking {
 	return []asking{
 		{"nothing: its host's model and what that stands for",
 			"{domain: {devices: {}, memory: {guest: 2Gi}}}", "",
-			c{Platform: placement.Platform{CPUModel: "Icelake-Server",
-				CPUFeatures: []string{"ibpb"}}}, ""},
+			c{Platform: placement.Platform{HostModel: "Icelake-Server",
+				HostFeatures: []string{"ibpb"}}}, ""},
 		{"its host's processor", "{domain: {devices: {}, memory: {guest: 2Gi}, cpu: " +
 			"{model: host-passthrough}}}", "", c{Platform: placement.Platform{CPUExact: true}}, ""},
 		{"a model and features", "{architecture: amd64, domain: {devices: {}, memory: " +

@@ -111,17 +111,17 @@ func hyperv(f *kubeobject.FeatureHyperv) map[string]bool {
 	return all
 }
 
-// seeHostModel: a guest that sees its host's model keeps it for life. A target must
-// offer the model, and the features that it stands for.
+// seeHostModel: a guest that sees its host's model keeps it for life. The target of a migration must
+// offer the model, and the features that it stands for. A guest that is started elsewhere takes
+// the model of its new host: no selector is added to the pod of a VM that starts.
 // Source: KubeVirt v1.8.0 watch/migration/migration.go (prepareNodeSelectorForHostCpuModel).
 func seeHostModel(p *placement.Platform, labels placement.Labels) {
 	models := isTrue(labels, kubeobject.HostModelCPULabel)
 	if len(models) != 1 {
 		return
 	}
-	p.CPUModel = models[0]
-	p.CPUFeatures = append(p.CPUFeatures,
-		isTrue(labels, kubeobject.HostModelRequiredFeaturesLabel)...)
+	p.HostModel = models[0]
+	p.HostFeatures = isTrue(labels, kubeobject.HostModelRequiredFeaturesLabel)
 }
 
 // isHostModel reports whether the guest sees its host's model, as it does by default.

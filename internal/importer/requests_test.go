@@ -11,6 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/importer"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration/placement"
+	"github.com/godwit-vm/godwit/plan"
 )
 
 // configured is a node with 16 CPUs, and what is written of KubeVirt's configuration.
@@ -112,10 +113,17 @@ func TestANodeTakesAsManyVMsAsPods(t *testing.T) {
 // target returns the host that takes a VM, or why none does.
 func target(t *testing.T, fleet *inventory.Fleet, vm hypervisor.VMID) string {
 	t.Helper()
+	return targetOf(t, fleet, vm, false)
+}
+
+// targetOf is target of a VM that moves live, or is started elsewhere.
+func targetOf(t *testing.T, fleet *inventory.Fleet, vm hypervisor.VMID, started bool) string {
+	t.Helper()
 	q, found := inventory.Ask(fleet, vm)
 	if !found {
 		t.Fatalf("there is no VM %s", vm)
 	}
+	q.Request.Rebuild = q.Request.Rebuild || started
 	e := q.Explain(&placement.Config{})
 	if e.Decision.Outcome == placement.Accepted {
 		return string(e.Decision.Host)
@@ -143,6 +151,29 @@ func TestAGuestGoesWhereItsProcessorIs(t *testing.T) {
 	} {
 		if got := target(t, fleet, vm); got != want {
 			t.Errorf("%s: %s, want %s", vm, got, want)
+		}
+	}
+}
+
+// A guest that is started elsewhere sees the model of its new host: KubeVirt asks for that of the old one
+// when it migrates only. What the VM asks for itself remains.
+func TestAGuestThatIsStartedTakesTheModelOfItsHost(t *testing.T) {
+	fleet := readField(t, "host-model.yaml")
+	for _, vm := range []hypervisor.VMID{"ns1/hm-new", "ns1/pass"} {
+		if got := targetOf(t, fleet, vm, true); got != "amd1" && got != "old1" {
+			t.Errorf("%s is started on: %s", vm, got)
+		}
+	}
+	if got, want := targetOf(t, fleet, "ns1/sky", true), "old1"; got != want {
+		t.Errorf("a model of its own: %s, want %s", got, want)
+	}
+	f := plan.FromInventory(fleet)
+	for i := range f.VMs {
+		if v := &f.VMs[i]; v.ID == "ns1/hm-new" {
+			q := plan.FailoverQuestion{Fleet: f, Failures: 1, Protected: map[hypervisor.VMID]bool{v.ID: true}}
+			if r := plan.Failover(q); r.Verdict != plan.Yes {
+				t.Errorf("after the failure of its host: %v, %+v", r.Verdict, r.Counterexample)
+			}
 		}
 	}
 }

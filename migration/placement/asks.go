@@ -27,6 +27,6 @@ func Asks(c *Constraints) bool {
 func AsksMore(c *Constraints) bool {
 	p := &c.Platform
 	return len(c.Zones)+len(c.Specs)+len(c.Groups)+len(c.With)+len(c.Without)+len(c.Devices)+
-		len(c.Networks)+len(p.CPUFeatures)+p.MinVersion > 0 || c.Topology != nil ||
-		p.Arch != "" || p.Machine != "" || p.CPUModel != "" || p.CPUExact || p.Hypervisor != ""
+		len(c.Networks)+len(p.CPUFeatures)+len(p.HostFeatures)+p.MinVersion > 0 || c.Topology != nil ||
+		p.Arch != "" || p.Machine != "" || p.CPUModel != "" || p.HostModel != "" || p.CPUExact || p.Hypervisor != ""
 }

@@ -51,7 +51,7 @@ func forbidden(r *placement.Request, h *placement.Host, from *placement.Facts) s
 			return "a device"
 		}
 	}
-	if from != nil && from.CPU != nil && f.CPU != nil && !r.Rebuild && p.CPUModel == "" &&
+	if from != nil && from.CPU != nil && f.CPU != nil && !r.Rebuild && p.CPUModel == "" && p.HostModel == "" &&
 		len(from.CPU.Features) > 0 && len(cpu.Features) > 0 &&
 		missing(from.CPU.Features, cpu.Features) {
 		return "an older processor"

@@ -159,7 +159,8 @@ func drawNeeds(t *rapid.T, vm *placement.VM) {
 	if seldom(t, "platform") {
 		c.Platform = placement.Platform{Arch: oneOf(t, "arch", "", "x"),
 			Machine: oneOf(t, "machine", "", "q35"), CPUModel: oneOf(t, "model", "", "old"),
-			CPUFeatures: some(t, "wanted", "f1", "f2"), Hypervisor: oneOf(t, "kind", "", "QEMU"),
+			CPUFeatures: some(t, "wanted", "f1", "f2"), HostModel: oneOf(t, "host model", "", "old"),
+			HostFeatures: some(t, "kept", "f1", "f2"), Hypervisor: oneOf(t, "kind", "", "QEMU"),
 			MinVersion: few(t, "version", 2)}
 	}
 	if seldom(t, "layout") {

@@ -57,6 +57,11 @@ type Platform struct {
 	// processor, and moves only to a host that has all its features.
 	CPUModel    string   `json:",omitempty"`
 	CPUFeatures []string `json:",omitempty"`
+	// HostModel is what the guest sees of the host on which it was started, and HostFeatures are
+	// those that the model stands for: a live move keeps them, a start elsewhere takes those of
+	// the new host.
+	HostModel    string   `json:",omitempty"`
+	HostFeatures []string `json:",omitempty"`
 	// CPUExact: the guest sees the processor itself, and moves live only to a host whose
 	// processor has the same features, no fewer and no more.
 	CPUExact   bool   `json:",omitempty"`

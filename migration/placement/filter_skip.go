@@ -20,14 +20,13 @@ var idle = map[string]func(*VM, options) bool{
 	"machine": func(vm *VM, _ options) bool {
 		return vm.Constraints.Platform.Machine == ""
 	},
-	"cpu-model": func(vm *VM, _ options) bool {
-		return vm.Constraints.Platform.CPUModel == ""
-	},
-	"cpu-features": func(vm *VM, _ options) bool {
-		return len(vm.Constraints.Platform.CPUFeatures) == 0
+	"cpu-model": func(vm *VM, o options) bool { return wantedModel(vm, o) == "" },
+	"cpu-features": func(vm *VM, o options) bool {
+		p := &vm.Constraints.Platform
+		return len(p.CPUFeatures) == 0 && (len(p.HostFeatures) == 0 || !o.live())
 	},
 	"cpu-older": func(vm *VM, o options) bool {
-		return cpuOf(o.From()) == nil || vm.Constraints.Platform.CPUModel != "" || !o.live()
+		return cpuOf(o.From()) == nil || wantedModel(vm, o) != "" || !o.live()
 	},
 	"cpu-vendor": func(vm *VM, o options) bool {
 		return !o.live() || vendorOf(o.From()) == ""

@@ -175,6 +175,21 @@ func TestProcessor(t *testing.T) {
 		}, "cpu-model needs Skylake has Haswell"},
 		{"a model of an unknown host", func(s *scene) { s.c.Platform = p{CPUModel: "Skylake"} },
 			"cpu-model needs Skylake has unknown"},
+		{"a live move keeps the model of the host where the guest was started", func(s *scene) {
+			s.from.CPU, s.facts.CPU = newer, older
+			s.c.Platform = p{HostModel: "Skylake"}
+		}, "cpu-model needs Skylake has Haswell"},
+		{"a live move keeps the features of that model", func(s *scene) {
+			s.c.Platform, s.facts.CPU = p{HostFeatures: []string{"sse", "avx512"}}, older
+		}, "cpu-features needs avx512 has a processor without"},
+		{"a start takes the model of the new host", func(s *scene) {
+			s.from.CPU, s.facts.CPU, s.o.Move.Rebuild = newer, older, true
+			s.c.Platform = p{HostModel: "Skylake", HostFeatures: []string{"avx512"}}
+		}, ""},
+		{"a start keeps the features that the VM asks for itself", func(s *scene) {
+			s.from.CPU, s.facts.CPU, s.o.Move.Rebuild = newer, older, true
+			s.c.Platform = p{HostModel: "Skylake", CPUFeatures: []string{"avx512"}}
+		}, "cpu-features needs avx512 has a processor without"},
 		{"a feature that is missing", func(s *scene) {
 			s.c.Platform, s.facts.CPU = p{CPUFeatures: []string{"sse", "avx512"}}, older
 		}, "cpu-features needs avx512 has a processor without"},

@@ -26,7 +26,7 @@ func TestConstraintsAreStored(t *testing.T) {
 			Domain: "rack"}},
 		With: []hypervisor.VMID{"x"}, Without: []hypervisor.VMID{"y"},
 		Platform: placement.Platform{Arch: "x86_64", Machine: "q35", CPUModel: "m",
-			CPUFeatures: []string{"f"}, Hypervisor: "QEMU", MinVersion: 7},
+			CPUFeatures: []string{"f"}, HostModel: "h", HostFeatures: []string{"g"}, Hypervisor: "QEMU", MinVersion: 7},
 		Topology: &placement.TopologyRequest{Parts: []placement.Part{{CPUs: 1, Memory: 2}}, Dedicated: true,
 			Threads: placement.Isolate, PageSize: 1},
 		Devices:  []placement.DeviceAsk{{Class: "gpu", Count: 1, Stays: true}},

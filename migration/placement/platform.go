@@ -58,11 +58,23 @@ func explainMachine(vm *VM, h *Host, _ options) (need, have string) {
 	return vm.Constraints.Platform.Machine, cmp.Or(have, "unknown")
 }
 
+// wantedModel returns the model that a host must be able to show. That of the host on which the
+// guest was started is asked for by live moves only.
+// Source: KubeVirt v1.8.0 watch/migration/migration.go (prepareNodeSelectorForHostCpuModel, of the
+// target's pod only).
+func wantedModel(vm *VM, o options) string {
+	p := &vm.Constraints.Platform
+	if p.CPUModel != "" || !o.live() {
+		return p.CPUModel
+	}
+	return p.HostModel
+}
+
 // modelUnknown: the host cannot show the guest the processor that it knows.
 // Source: Nova virt/libvirt/driver.py (_compare_cpu, in
 // check_can_live_migrate_destination).
-func modelUnknown(vm *VM, h *Host, _ options) bool {
-	want := vm.Constraints.Platform.CPUModel
+func modelUnknown(vm *VM, h *Host, o options) bool {
+	want := wantedModel(vm, o)
 	if want == "" {
 		return false
 	}
@@ -70,18 +82,24 @@ func modelUnknown(vm *VM, h *Host, _ options) bool {
 	return cpu == nil || !slices.Contains(cpu.Models, want)
 }
 
-func explainModel(vm *VM, h *Host, _ options) (need, have string) {
+func explainModel(vm *VM, h *Host, o options) (need, have string) {
 	if cpu := cpuOf(h.Facts); cpu != nil {
 		have = strings.Join(cpu.Models, ", ")
 	}
-	return vm.Constraints.Platform.CPUModel, cmp.Or(have, "unknown")
+	return wantedModel(vm, o), cmp.Or(have, "unknown")
 }
 
-// featuresLack: the host's processor lacks a feature that the VM asks for.
+// featuresLack: the host's processor lacks a feature that the VM asks for, or that a live move
+// keeps.
 // Source: Nova scheduler/filters/compute_capabilities_filter.py
 // (_satisfies_extra_specs: capabilities:cpu_info:features).
-func featuresLack(vm *VM, h *Host, _ options) bool {
-	want := vm.Constraints.Platform.CPUFeatures
+func featuresLack(vm *VM, h *Host, o options) bool {
+	p := &vm.Constraints.Platform
+	return lacks(h, p.CPUFeatures) || o.live() && lacks(h, p.HostFeatures)
+}
+
+// lacks reports whether the host's processor lacks one of some features.
+func lacks(h *Host, want []string) bool {
 	if len(want) == 0 {
 		return false
 	}
@@ -97,8 +115,11 @@ func featuresLack(vm *VM, h *Host, _ options) bool {
 	return false
 }
 
-func explainFeatures(vm *VM, h *Host, _ options) (string, string) {
+func explainFeatures(vm *VM, h *Host, o options) (string, string) {
 	want := vm.Constraints.Platform.CPUFeatures
+	if o.live() {
+		want = slices.Concat(want, vm.Constraints.Platform.HostFeatures)
+	}
 	cpu := cpuOf(h.Facts)
 	if cpu == nil {
 		return strings.Join(want, ", "), "unknown"
@@ -119,8 +140,8 @@ func explainFeatures(vm *VM, h *Host, _ options) (string, string) {
 // its own is compared by its host's).
 func cpuOlder(vm *VM, h *Host, o options) bool {
 	from, to := cpuOf(o.From()), cpuOf(h.Facts)
-	if from == to || from == nil || to == nil || vm.Constraints.Platform.CPUModel != "" ||
-		!o.live() || len(from.Features) == 0 || len(to.Features) == 0 {
+	if from == to || from == nil || to == nil || wantedModel(vm, o) != "" || !o.live() ||
+		len(from.Features) == 0 || len(to.Features) == 0 {
 		return false
 	}
 	return missingFeature(from.Features, to.Features) >= 0

@@ -194,5 +194,6 @@ func (vm *VM) obeys(r GroupRule) bool {
 func (p *Platform) same(o *Platform) bool {
 	return p.Arch == o.Arch && p.Machine == o.Machine && p.CPUModel == o.CPUModel &&
 		p.CPUExact == o.CPUExact && p.Hypervisor == o.Hypervisor && p.MinVersion == o.MinVersion &&
-		slices.Equal(p.CPUFeatures, o.CPUFeatures)
+		slices.Equal(p.CPUFeatures, o.CPUFeatures) && p.HostModel == o.HostModel &&
+		slices.Equal(p.HostFeatures, o.HostFeatures)
 }
