@@ -95,40 +95,48 @@ const mostDays = 800
 func Nights(windows []Window, after time.Time, most int) []Night {
 	var all []Night
 	y, m, d := after.Date()
-	for day := -1; day < mostDays; day++ {
-		for _, w := range windows {
-			date := time.Date(y, m, d+day, 12, 0, 0, 0, time.UTC) // only for its date and weekday
-			if !w.Days[date.Weekday()] {
-				continue
-			}
-			next := date
-			if w.End <= w.Begin {
-				next = date.AddDate(0, 0, 1)
-			}
-			n := Night{at(date, w.Begin, after.Location()), at(next, w.End, after.Location())}
-			if n.Begin.Before(after) {
-				n.Begin = after
-			}
-			if n.End.After(n.Begin) {
-				all = append(all, n)
-			}
+	for day := -1; day < mostDays && len(all) <= most; day++ { // what begins later changes no night but the last
+		date := time.Date(y, m, d+day, 12, 0, 0, 0, time.UTC) // only for its date and weekday
+		all = joined(all, nightsOf(windows, date, after))
+	}
+	return all[:min(most, len(all))]
+}
+
+// nightsOf returns what begins on a date, and ends after a moment; the first is first.
+func nightsOf(windows []Window, date, after time.Time) []Night {
+	var all []Night
+	for _, w := range windows {
+		if !w.Days[date.Weekday()] {
+			continue
 		}
-		if len(all) > 2*most+2*len(windows) {
-			break
+		next := date
+		if w.End <= w.Begin {
+			next = date.AddDate(0, 0, 1)
+		}
+		n := Night{at(date, w.Begin, after.Location()), at(next, w.End, after.Location())}
+		if n.Begin.Before(after) {
+			n.Begin = after
+		}
+		if n.End.After(n.Begin) {
+			all = append(all, n)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Night) int { return a.Begin.Compare(b.Begin) })
-	var merged []Night
-	for _, n := range all {
-		if last := len(merged) - 1; last >= 0 && !n.Begin.After(merged[last].End) {
-			if n.End.After(merged[last].End) {
-				merged[last].End = n.End
-			}
-			continue
+	return all
+}
+
+// joined appends nights to those that begin before them; those that overlap are one.
+func joined(all, later []Night) []Night {
+	for _, n := range later {
+		last := len(all) - 1
+		switch {
+		case last < 0 || n.Begin.After(all[last].End):
+			all = append(all, n)
+		case n.End.After(all[last].End):
+			all[last].End = n.End
 		}
-		merged = append(merged, n)
 	}
-	return merged[:min(most, len(merged))]
+	return all
 }
 
 // at returns when the clock of a zone first shows a time on a date, or would.

@@ -80,6 +80,22 @@ func TestNightsByHand(t *testing.T) {
 	}
 }
 
+// However many windows make one night, there are as many nights as asked for.
+func TestWindowsThatOverlapAreCountedAsOneNight(t *testing.T) {
+	after := time.Date(2026, 6, 12, 0, 0, 0, 0, time.UTC)
+	daily := windows(t, "20:00-21:00", "20:10-21:10", "20:20-21:20", "20:30-21:30", "20:40-21:40")
+	for _, most := range []int{1, 3, 10, 30} {
+		nights := plan.Nights(daily, after, most)
+		if len(nights) != most || nights[most-1].Length() != 100*time.Minute {
+			t.Errorf("%d nights of %d: %v", len(nights), most, nights)
+		}
+	}
+	week := windows(t, "22:00-02:00 Fri", "00:00-23:00 Sat", "22:00-04:00 Sat", "02:00-05:00 Sun")
+	if nights := plan.Nights(week, after, 1); len(nights) != 1 || nights[0].Length() != 31*time.Hour {
+		t.Errorf("a night over several days: %v", nights)
+	}
+}
+
 func TestWhatIsNoWindowIsRefused(t *testing.T) {
 	for _, text := range []string{"", "22:00", "22:00-", "22:00-22:00", "24:00-02:00", "2:00-04:00", "22:00-02:00 ",
 		"22:00-02:00 Sat, Sun", "22:00-02:00 sat", "22:00-02:00 Saturday", "22:00-02:00 Sat,Sat", "22:00-02:00 Fri-Sun,Sat",
