@@ -118,6 +118,15 @@ func writeDocument(path string, d *plan.Document) error {
 	})
 }
 
+// writePlan writes a plan to a file, unless there is nothing in it.
+func writePlan(c *cobra.Command, path string, d *plan.Document, nothing bool) error {
+	if nothing {
+		fmt.Fprintf(Plain(c.ErrOrStderr()), "%s is not written: nothing of the plan can be carried out\n", path)
+		return nil
+	}
+	return writeDocument(path, d)
+}
+
 // drainOf returns a document as it is stored.
 func drainOf(d *plan.Document, name string) (*store.Plan, error) {
 	if len(d.Batches) != 1 || len(d.Home) > 0 {

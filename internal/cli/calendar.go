@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -34,6 +33,19 @@ func (f *calendarFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.confidence, "confidence", "95%", "required `PROBABILITY` that a batch ends in its night")
 }
 
+// useless returns an error when a flag says something of windows, and there are none.
+func (f *calendarFlags) useless(flags *pflag.FlagSet) error {
+	if len(f.windows) > 0 {
+		return nil
+	}
+	for _, name := range []string{"nights", "zone", "from", "by", "confidence"} {
+		if flags.Changed(name) {
+			return fmt.Errorf("--%s needs --window: write --window \"22:00-02:00 Sat,Sun\"", name)
+		}
+	}
+	return nil
+}
+
 // A calendarGoal is what the flags ask for.
 type calendarGoal struct {
 	nights     []plan.Night
@@ -47,9 +59,6 @@ const clockFormat = "2006-01-02 15:04"
 // goal reads the flags; nil is that no windows were given.
 func (f *calendarFlags) goal(now time.Time) (*calendarGoal, error) {
 	if len(f.windows) == 0 {
-		if f.by != "" || f.from != "" {
-			return nil, errors.New("--from and --by need --window: write --window \"22:00-02:00 Sat,Sun\"")
-		}
 		return nil, nil
 	}
 	zone, err := time.LoadLocation(f.zone)

@@ -156,9 +156,15 @@ func (f *drainFlags) run(c *cobra.Command, args []string) error {
 	if err := graceful(f.terms); err != nil {
 		return err
 	}
+	if goal == nil && c.Flags().Changed("confidence") {
+		return errors.New("--confidence needs --within or --by: without a deadline there is no probability to meet")
+	}
 	s, err := f.fleet.readWith(args[0], f.workloads, c.ErrOrStderr())
 	if err != nil {
 		return err
+	}
+	if err := Check(f.output, s.Files...); err != nil {
+		return fmt.Errorf("--output: %w", err)
 	}
 	hosts, err := hostsOf(s.Fleet, args[1:])
 	if err != nil {
@@ -185,7 +191,8 @@ func (f *drainFlags) run(c *cobra.Command, args []string) error {
 	}
 	err = printed(c.OutOrStdout(), f.json, drainAnswer{d, varied}, drainPage{d, varied}.print)
 	if f.output != "" && len(d.Violations) == 0 {
-		err = errors.Join(err, writeDocument(f.output, drainDocument(d, time.Now())))
+		doc := drainDocument(d, time.Now())
+		err = errors.Join(err, writePlan(c, f.output, doc, len(d.Left) > 0 && len(doc.Batches[0].Waves) == 0))
 	}
 	return errors.Join(err, verdict(d))
 }

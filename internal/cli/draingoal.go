@@ -22,6 +22,8 @@ func (f *drainFlags) goal(now time.Time) (*whatif.Goal, error) {
 	switch {
 	case f.within != "" && f.by != "":
 		return nil, errors.New("--within and --by exclude each other: use one of them")
+	case f.within != "" && f.at != "":
+		return nil, errors.New("--at is the begin of --by: --within is a time from whenever the drain begins, so leave --at out")
 	case f.within != "":
 		if goal.Within, err = inventory.ParseDuration(f.within); err != nil || goal.Within <= 0 {
 			return nil, fmt.Errorf("--within %q is not a time above zero: write 2h", f.within)

@@ -50,14 +50,14 @@ func (f *FleetFlags) readStore(url string) (*config.Scenario, error) {
 		return nil, err
 	}
 	s, err := scenarioOf(nameOf(u), &c, settings, time.Now())
-	switch {
-	case err != nil:
-	case f.config == "":
-		s.Fleet.Warnings = append(s.Fleet.Warnings, inventory.Problem{File: "store", Message: defaults})
-	default:
-		s.Files = append(s.Files, f.config)
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	if f.config == "" {
+		s.Fleet.Warnings = append(s.Fleet.Warnings, inventory.Problem{File: "store", Message: defaults})
+	}
+	s.Files = append(s.Files, f.config, u.Path)
+	return s, nil
 }
 
 // defaults is the warning that the controller's configuration is not known.

@@ -145,9 +145,15 @@ func (f *maintenanceFlags) run(c *cobra.Command, path string, hosts []string) er
 	if err := graceful(f.terms); err != nil {
 		return err
 	}
+	if err := f.calendar.useless(c.Flags()); err != nil {
+		return err
+	}
 	s, err := f.fleet.readWith(path, f.workloads, c.ErrOrStderr())
 	if err != nil {
 		return err
+	}
+	if err := Check(f.output, s.Files...); err != nil {
+		return fmt.Errorf("--output: %w", err)
 	}
 	params := s.Controller.Evacuation
 	params.Terms = f.terms.Or(params.Terms)
@@ -178,7 +184,7 @@ func (f *maintenanceFlags) answer(c *cobra.Command, s *config.Scenario, names []
 	}
 	err = printed(c.OutOrStdout(), f.json, a, a.print)
 	if f.output != "" && len(a.Times.Violations) == 0 {
-		err = errors.Join(err, writeDocument(f.output, a.document(f.keep > 0, reboot, time.Now())))
+		err = errors.Join(err, writePlan(c, f.output, a.document(f.keep > 0, reboot, time.Now()), len(a.Batches) == 0))
 	}
 	return errors.Join(err, a.verdict())
 }

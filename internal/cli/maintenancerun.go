@@ -106,6 +106,9 @@ func maintenanceRunCommand(f *sessionFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := r.calendar.useless(c.Flags()); err != nil {
+				return err
+			}
 			m, err := r.of(doc, time.Now())
 			if err != nil {
 				return err
