@@ -53,6 +53,18 @@ type DrainedFleet struct {
 	Groups Groups
 }
 
+// Restarted lists the VMs that a move of the waves shuts down and starts elsewhere, by ID.
+func (d *DrainedFleet) Restarted(waves []Wave) []hypervisor.VMID {
+	all := []hypervisor.VMID{}
+	for _, m := range slices.Concat(waves...) {
+		if at, ok := d.Fleet.VMAt(m.VM); ok && d.Fleet.VMs[at].Restarts {
+			all = append(all, m.VM)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // DrainFleet is Fleet for a drain of hosts: what the controller cannot migrate there leaves by a restart or is
 // shut down, as the terms say, and what is to be on one host leaves together. Its strategy is the
 // fleet's.

@@ -50,6 +50,10 @@ type UpgradeStep struct {
 	Waves []Wave              `json:"waves"`
 	// Once says that its VMs go to hosts that are not upgraded any more: they move once.
 	Once bool `json:"once"`
+	// Restarted are the VMs that cannot be migrated: each of their moves is a restart. ShutDown are those that
+	// are shut down and stay off. Both by ID.
+	Restarted []hypervisor.VMID `json:"restarted"`
+	ShutDown  []hypervisor.VMID `json:"shutDown"`
 }
 
 // An UpgradeObstacle is a host that cannot be drained.
@@ -298,7 +302,8 @@ func (u *upgrader) drain(f *inventory.Fleet, host hypervisor.HostName, rest []hy
 		a := Drain(d.Fleet, []hypervisor.HostName{host})
 		if len(a.Left) == 0 {
 			waves := d.Groups.Waves(a.Waves)
-			return UpgradeStep{Host: host, Moves: Count(waves), Waves: append([]Wave{}, waves...), Once: once}, true
+			return UpgradeStep{Host: host, Moves: Count(waves), Waves: append([]Wave{}, waves...), Once: once,
+				Restarted: d.Restarted(waves), ShutDown: append([]hypervisor.VMID{}, d.ShutDown...)}, true
 		}
 	}
 	return UpgradeStep{}, false

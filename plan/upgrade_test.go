@@ -51,6 +51,47 @@ func upgrade(t testing.TB, old, new string) (*inventory.Fleet, []inventory.Host,
 
 const oldCPU = "arch: x86_64, cpuVendor: Intel, cpuModels: [Haswell], cpuFeatures: [avx, hle, sse]"
 
+// VMs that an upgrade restarts or shuts down are named at their step.
+func TestAnUpgradeSaysWhatItRestartsAndShutsDown(t *testing.T) {
+	const hosts = `
+hosts:
+- {name: "n[1-2]", memory: 64GiB, cpus: 8}
+`
+	const fleet = hosts + `
+vms:
+- {name: plain, host: n1, memory: 1GiB}
+- {name: gpu, host: n1, memory: 1GiB, strategy: LiveMigrateIfPossible, whyNot: it has a GPU}
+`
+	_, _, p := upgrade(t, fleet, hosts)
+	if !p.Done() || len(p.Steps) != 2 {
+		t.Fatalf("%+v", p)
+	}
+	gpu := 0
+	for _, s := range p.Steps {
+		if slices.Contains(s.Restarted, "default/plain") || s.Restarted == nil || s.ShutDown == nil || len(s.ShutDown) > 0 {
+			t.Errorf("%+v", s)
+		}
+		if moved := slices.ContainsFunc(slices.Concat(s.Waves...), func(m plan.Move) bool { return m.VM == "default/gpu" }); moved {
+			gpu++
+			if !slices.Equal(s.Restarted, []hypervisor.VMID{"default/gpu"}) {
+				t.Errorf("its move is a restart, and the step says %v", s.Restarted)
+			}
+		}
+	}
+	if gpu == 0 {
+		t.Error("the VM was not moved")
+	}
+	before, err := readFleet("old.yaml", []byte(fleet))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = plan.Upgrade(before, before.Hosts, []hypervisor.HostName{"n1"},
+		evacuation.Params{Terms: evacuation.Terms{OnUnmovable: evacuation.ShutDown}})
+	if len(p.Steps) != 1 || !slices.Equal(p.Steps[0].ShutDown, []hypervisor.VMID{"default/gpu"}) || len(p.Steps[0].Restarted) > 0 {
+		t.Errorf("%+v", p.Steps)
+	}
+}
+
 func TestWhatCannotMoveOrNotReturnIsFound(t *testing.T) {
 	old := `
 evictionStrategy: LiveMigrate

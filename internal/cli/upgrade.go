@@ -24,7 +24,8 @@ without changing anything.
 A host with the name of one in FLEET is what becomes of that host: another version of the
 hypervisor, other machine types, another processor. Hosts with other names are added first. By
 default the hosts that are in both files are upgraded, or, if none is, all hosts of FLEET are
-drained and taken away.
+drained and taken away. VMs that cannot be migrated are restarted elsewhere, shut down or kept, as
+their eviction strategy says: see godwit help plan drain.
 
 All checks are those that the controller makes when it places a VM:
 
@@ -40,7 +41,9 @@ All checks are those that the controller makes when it places a VM:
   hosts, added      hosts that are drained; hosts that are added first
   cannotMove        vm, host, refusals (hosts, reasons with check, need, have)
   cannotReturn      the same, from the new host that takes it
-  steps             host, moves, waves (as those of godwit plan drain), once (its VMs move once)
+  steps             host, moves, waves (as those of godwit plan drain), once (its VMs move once),
+                    restarted, shutDown (VMs that cannot be migrated: those that are started elsewhere,
+                    and those that stay off)
   stuck             hosts that are not upgraded after all steps: host, left (VMs), text (a proof)
   proven            no order upgrades all hosts; false with stuck: none was found
 
@@ -169,7 +172,26 @@ func (p upgradePage) steps(out io.Writer) error {
 		}
 		fmt.Fprintf(t, "%d\t%s\t%d\t%s\n", i+1, s.Host, s.Moves, to)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	var restarted, off []hypervisor.VMID
+	for _, s := range p.Steps {
+		restarted, off = append(restarted, s.Restarted...), append(off, s.ShutDown...)
+	}
+	if len(restarted) > 0 {
+		fmt.Fprintf(out, "\ncannot be migrated, shut down and started on another host: %s\n", humanize.List(short(once(restarted))))
+	}
+	if len(off) > 0 {
+		fmt.Fprintf(out, "\nshut down when their host is drained, and off from then on: %s\n", humanize.List(short(once(off))))
+	}
+	return nil
+}
+
+// once returns each of some VMs once, by ID.
+func once(vms []hypervisor.VMID) []hypervisor.VMID {
+	slices.Sort(vms)
+	return slices.Compact(vms)
 }
 
 // incompatible lists VMs that cannot be migrated, and why.

@@ -29,7 +29,6 @@ type Stops struct {
 
 // StopsOf returns the VMs that a plan with these moves shuts down, and those that leave together.
 func StopsOf(d *plan.DrainedFleet, s *config.Scenario, waves []plan.Wave, terms evacuation.Terms) *Stops {
-	f := d.Fleet
 	stops := &Stops{Terms: terms, Restart: map[hypervisor.VMID]bool{},
 		Off: map[hypervisor.VMID]hypervisor.HostName{}, Together: map[hypervisor.VMID]bool{}}
 	for _, all := range d.Groups {
@@ -37,10 +36,8 @@ func StopsOf(d *plan.DrainedFleet, s *config.Scenario, waves []plan.Wave, terms 
 			stops.Together[vm] = true
 		}
 	}
-	for _, m := range slices.Concat(waves...) {
-		if at, ok := f.VMAt(m.VM); ok && f.VMs[at].Restarts {
-			stops.Restart[m.VM] = true
-		}
+	for _, vm := range d.Restarted(waves) {
+		stops.Restart[vm] = true
 	}
 	for i := range s.Fleet.VMs {
 		if v := &s.Fleet.VMs[i]; slices.Contains(d.ShutDown, v.ID) {
