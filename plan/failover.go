@@ -53,7 +53,7 @@ type FailoverResult struct {
 	Verdict  FailoverOutcome `json:"verdict"`
 	Failures int             `json:"failures"` // that were asked about
 	Units    int             `json:"units"`    // hosts, or domains, that can fail
-	VMs      int             `json:"vms"`      // protected ones
+	VMs      int             `json:"vms"`      // protected ones, on hosts that are up
 	Proof    Proof           `json:"proof,omitempty"`
 	// Lower is how many failures are survived for certain, and no more than Upper may be
 	// survived, of those asked about.
@@ -87,6 +87,20 @@ func (q *FailoverQuestion) Validate() error {
 			humanize.Count(q.Failures, "failure"), what)
 	}
 	return nil
+}
+
+// OnDownHosts counts the VMs on hosts that are down, of those that are protected; nil is all. [Failover] does
+// not look at them: neither where they are restarted, nor what room is left after that.
+func OnDownHosts(f *Fleet, protected map[hypervisor.VMID]bool) int {
+	n := 0
+	for i := range f.VMs {
+		v := &f.VMs[i]
+		at, known := f.HostAt(v.Home)
+		if known && f.Hosts[at].Down && (protected == nil || protected[v.ID]) {
+			n += max(1, v.Members)
+		}
+	}
+	return n
 }
 
 // Failover answers a question, which must be valid. When the answer is not yes it asks the

@@ -106,9 +106,12 @@ It also prints how much free capacity is stranded (too fragmented for VMs of the
 sizes), and how many more VMs of the most frequent size can be admitted without surviving fewer
 failures; or of the sizes that --admit names, such as 8GiB/4 (memory and CPUs).
 
+VMs on hosts that are down already are not looked at, neither where they are restarted nor what room is
+left after that; how many they are is said.
+
 --json prints one object: verdict (yes, no, open), failures, units, vms, proof, lower and upper
 (how many failures are survived in any case, and at most), searched, probes, counterexample (why,
-failed, vms, resource, unit, need, have, refused), domain; stranded and admission, by size.
+failed, vms, resource, unit, need, have, refused), down (VMs on hosts that are down), domain; stranded and admission, by size.
 
 Exit status: 0 yes, 2 bad input, 3 no, or not proven.`
 
@@ -133,6 +136,7 @@ func failoverCommand() *cobra.Command {
 // failoverAnswer is what --json prints.
 type failoverAnswer struct {
 	plan.FailoverResult
+	Down      int              `json:"down"` // protected VMs on hosts that are down, which it is not about
 	Domain    string           `json:"domain"`
 	Stranded  []plan.Stranded  `json:"stranded"`
 	Admission []plan.Admission `json:"admission"`
@@ -154,7 +158,8 @@ func (f *failoverFlags) run(c *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	a := failoverAnswer{FailoverResult: plan.Failover(q), Domain: q.Domain, Stranded: []plan.Stranded{},
+	a := failoverAnswer{FailoverResult: plan.Failover(q),
+		Down: plan.OnDownHosts(q.Fleet, q.Protected), Domain: q.Domain, Stranded: []plan.Stranded{},
 		Admission: []plan.Admission{}}
 	for i, s := range shapes {
 		a.Stranded = append(a.Stranded, plan.Strand(q.Fleet, s))

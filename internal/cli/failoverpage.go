@@ -14,6 +14,7 @@ import (
 // print prints the answer for people.
 func (a failoverAnswer) print(out io.Writer) error {
 	fmt.Fprintln(out, a.head())
+	notLookedAt(out, a.Down)
 	counterexample(out, a.Counterexample)
 	if len(a.Stranded) == 0 {
 		return nil
@@ -27,6 +28,14 @@ func (a failoverAnswer) print(out io.Writer) error {
 			s.FreeCPUs, s.ByMemory, s.ByCPUs, s.Refusing)
 	}
 	return t.Flush()
+}
+
+// notLookedAt says how many VMs the answer is not about.
+func notLookedAt(out io.Writer, down int) {
+	if down > 0 {
+		fmt.Fprintf(out, "not looked at: %s of hosts that are down; they take room, too, when they are restarted\n",
+			humanize.Count(down, "protected VM"))
+	}
 }
 
 func (a failoverAnswer) head() string {

@@ -78,6 +78,7 @@ is. The probability takes all batches to be off by as much as the model may be.
   restarted        VMs that cannot be migrated: each of their moves is a restart
   shutDown         VMs that cannot be migrated, are shut down and stay off
   mostTogether, leastBatches   bounds on what any plan can do
+  down             protected VMs on hosts that are down already: keep does not look at them
   keep, home       waves, moves, parked, left, proven; null without --home
   times            shifts (one a batch) and back (the return): beginsSeconds, movedSeconds,
                    backSeconds, rangeSeconds (p10, p50, p90 of its moves), boundSeconds, stay (VMs that do not move), obstacles (vm, text);
@@ -124,6 +125,7 @@ func maintenanceCommand() *cobra.Command {
 type maintenanceAnswer struct {
 	plan.MaintenancePlan
 	Keep  int              `json:"keep"`
+	Down  int              `json:"down"` // protected VMs on hosts that are down, which Keep does not look at
 	Home  *plan.ReturnPlan `json:"home"` // null when it was not asked for
 	Times *whatif.Schedule `json:"times"`
 	// Restarted and ShutDown are the VMs that cannot be migrated and leave all the same.
@@ -219,7 +221,7 @@ func (a *maintenanceAnswer) document(strict bool, reboot time.Duration, now time
 // play plans and plays the plan with the limits of a scenario.
 func (f *maintenanceFlags) play(ctx context.Context, s *config.Scenario, r *plan.Request, d *plan.DrainedFleet,
 	params evacuation.Params, reboot time.Duration) (*maintenanceAnswer, error) {
-	a := &maintenanceAnswer{MaintenancePlan: plan.Maintenance(r), Keep: f.keep,
+	a := &maintenanceAnswer{MaintenancePlan: plan.Maintenance(r), Keep: f.keep, Down: plan.OnDownHosts(r.Fleet, r.Protected),
 		ShutDown: append([]hypervisor.VMID{}, d.ShutDown...), Settings: (&whatif.Play{Scenario: s}).Present()}
 	if f.home {
 		home := plan.PlanReturn(a.After, r.Fleet)

@@ -15,6 +15,9 @@ import (
 // print prints the plan for people.
 func (a maintenanceAnswer) print(out io.Writer) error {
 	fmt.Fprintln(out, a.head())
+	if a.Keep > 0 {
+		notLookedAt(out, a.Down)
+	}
 	t := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	if len(a.Batches) > 0 {
 		fmt.Fprintln(t, "\nBATCH\tBEGINS\tEMPTY\tBACK\tMOVES\tFULLEST\tHOSTS")
