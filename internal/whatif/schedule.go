@@ -49,11 +49,25 @@ type Batch struct {
 }
 
 // Each returns about how long a move takes when as many run at once as may: what a plan
-// weighs against the time of a batch.
+// weighs against the time of a batch. Each VM's memory is sent at the speed of its host's link, or at the cap
+// on each migration where that is lower.
 func Each(s *config.Scenario) time.Duration {
+	links := make(map[hypervisor.HostName]hypervisor.Bandwidth, len(s.Fleet.Hosts))
+	for i := range s.Fleet.Hosts {
+		links[s.Fleet.Hosts[i].Name] = s.Fleet.Hosts[i].Link
+	}
+	limit := s.Controller.Cluster.BandwidthPerMigration
 	var all time.Duration
 	for i := range s.Fleet.VMs {
-		all += s.Fleet.VMs[i].Memory.At(inventory.DefaultLink)
+		v := &s.Fleet.VMs[i]
+		speed := links[v.Host]
+		if speed <= 0 {
+			speed = inventory.DefaultLink
+		}
+		if limit > 0 {
+			speed = min(speed, limit)
+		}
+		all += v.Memory.At(speed)
 	}
 	n := time.Duration(max(1, len(s.Fleet.VMs)))
 	return (all/n + rest) / time.Duration(max(1, atOnce(s)))

@@ -40,6 +40,29 @@ func drawFleet(t *rapid.T) string {
 	return b.String()
 }
 
+// TestMovesAreWeighedAtTheSpeedOfTheirLinks: what a plan weighs against a reboot is not 10 Gbit/s everywhere.
+func TestMovesAreWeighedAtTheSpeedOfTheirLinks(t *testing.T) {
+	for _, tt := range []struct {
+		link, more string
+		want       time.Duration
+	}{
+		{"10Gbit/s", "", 6872*time.Millisecond + 2*time.Second},
+		{"1Gbit/s", "", 68720*time.Millisecond + 2*time.Second},
+		{"100Gbit/s", "", 688*time.Millisecond + 2*time.Second},
+		{"100Gbit/s", "config: {bandwidthPerMigration: 128MiB/s}", 64*time.Second + 2*time.Second},
+	} {
+		s := parse(t, fmt.Sprintf(`
+hosts: [{name: "n[1-2]", memory: 64GiB, cpus: 8, link: %s}]
+vms: [{name: a, host: n1, memory: 8GiB}]
+limits: {perCluster: 1}
+%s
+`, tt.link, tt.more))
+		if got := whatif.Each(s); (got - tt.want).Abs() > 2*time.Millisecond {
+			t.Errorf("%s %s: %v, want %v", tt.link, tt.more, got, tt.want)
+		}
+	}
+}
+
 // TestRotaPlansAreCarriedOut: whatever the fleet and the plan, the simulator carries out every
 // move of every batch and of the way home with every invariant kept, in no less time than
 // the bound.
