@@ -45,6 +45,8 @@
 //   - Node: its memory for VMs is what is free and what its running instances have, its
 //     CPUs are multiplied by the group's ratio (4 unless a policy says otherwise), less those
 //     that the node itself uses. An offline one is down, or drained if instances of it run.
+//     Instances that are stopped keep their memory and CPUs on their primary node, where they
+//     start again; those in the state ADMIN_offline have none.
 //     Tags under htools:nlocation become labels.
 //   - Instance: one that does not run is on no host. It stays within its group. With drbd
 //     disks it is on its primary or its secondary node, which a migration swaps, and with plain

@@ -45,7 +45,8 @@ func (c *cluster) host(n *node) inventory.Host {
 	}
 	// A node that is offline and whose instances run is drained: its numbers may be missing.
 	n.total, n.cpus = max(n.total, n.running), max(n.cpus, n.needs(ratio))
-	usable := max(n.running, min(n.total-n.own, n.free+n.running))
+	held := n.holds()
+	usable := max(n.running, min(n.total-n.own, n.free+n.running)-held.memory)
 	facts := &placement.Facts{
 		Memory: placement.DeviceInventory{Total: int64(n.total), Reserved: int64(n.total - usable)},
 		CPUs:   placement.DeviceInventory{Total: int64(n.cpus), Ratio: ratio},
@@ -67,9 +68,19 @@ func (c *cluster) host(n *node) inventory.Host {
 		// What the node itself uses is counted like virtual CPUs.
 		// Source: Ganeti 3.0 HTools/Node.hs (create: uCpu begins with cpu_n; hiCpu is the ratio
 		// times all of them).
-		CPUs: max(0, int(facts.CPUs.Capacity())-n.reservedCPUs),
+		CPUs: max(0, int(facts.CPUs.Capacity())-n.reservedCPUs-held.cpus),
 		Link: c.defaults.LinkOf(labels)}
 	return h
+}
+
+// holds returns what a node keeps for instances that are stopped: they start where they are.
+// Source: Ganeti 2.x HTools/Loader.hs (checkData: the memory of instances that are down is taken off what is
+// free). That of 3.0 counts their CPUs, and no memory: its nodes may have none left when they start.
+func (n *node) holds() size {
+	if n.offline {
+		return size{} // nothing starts there
+	}
+	return n.held
 }
 
 func (c *cluster) vm(i *instance) inventory.VM {

@@ -119,6 +119,7 @@ type node struct {
 	tags               []string
 	running            hypervisor.Bytes // memory of its running instances
 	virtual, instances int              // CPUs of these, and how many there are
+	held               size             // by instances that are stopped
 }
 
 type instance struct {
@@ -221,9 +222,12 @@ func (c *cluster) instance(f []string) {
 		c.wrong(at+" primary", "there is no node %q", i.primary)
 		return
 	}
-	if i.running {
+	switch {
+	case i.running:
 		on.running += i.memory
 		on.virtual, on.instances = min(on.virtual+max(1, i.cpus), maxCPUs), on.instances+1
+	case f[4] != offline:
+		on.held = size{on.held.memory + i.memory, min(on.held.cpus+max(1, i.cpus), maxCPUs)}
 	}
 	if i.template == "drbd" && i.secondary == i.primary {
 		c.wrong(at+" secondary", "it is the primary, too")
@@ -251,10 +255,15 @@ func (c *cluster) unread(at string, i *instance, f []string) {
 	}
 }
 
+// offline is the state of an instance that is not to be started: it has no memory and no CPUs. All others may be
+// started at any time, on their primary node.
+// Source: Ganeti 2.x HTools/Instance.hs (instanceDown, notOffline).
+const offline = "ADMIN_offline"
+
 // states are Ganeti's words for what an instance does, and whether that is to run.
 var states = map[string]bool{
 	"running": true, "ERROR_up": true, "ERROR_wrongnode": true,
-	"ADMIN_down": false, "ADMIN_offline": false, "USER_down": false, "ERROR_down": false,
+	"ADMIN_down": false, offline: false, "USER_down": false, "ERROR_down": false,
 	"ERROR_nodedown": false, "ERROR_nodeoffline": false,
 }
 

@@ -53,7 +53,7 @@ func TestAClusterIsRead(t *testing.T) {
 			v.Placement.Affinity))
 	}
 	want := []string{
-		"n1 63GiB 62 down=false closed=false " +
+		"n1 61GiB 61 down=false closed=false " +
 			"map[accepts/hv:old:yes group:east host:n1 power:a]",
 		"n2 63GiB 64 down=false closed=false " +
 			"map[accepts/hv:new:yes accepts/hv:old:yes group:east host:n2 power:b]",
@@ -188,6 +188,25 @@ func runsOn(f *inventory.Fleet, v inventory.VM) hypervisor.HostName {
 		}
 	}
 	return v.Host
+}
+
+// An instance that is stopped keeps its memory and its CPUs on its primary node, but one that is offline has none.
+func TestAStoppedInstanceKeepsItsRoom(t *testing.T) {
+	for status, want := range map[string]string{"running": "63GiB 62", "ADMIN_down": "43GiB 53", "USER_down": "43GiB 53",
+		"ERROR_down": "43GiB 53", "ERROR_nodedown": "43GiB 53", "ADMIN_offline": "63GiB 62"} {
+		// The free memory of its node is what is not taken by instances that run.
+		text := strings.Replace(sample(t), "off|2048|10240|1|ADMIN_down", "off|20480|10240|9|"+status, 1)
+		if status == "running" {
+			text = strings.Replace(text, "|56320|", "|35840|", 1)
+		}
+		fleet, err := read(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h := fleet.Hosts[0]; fmt.Sprintf("%v %d", h.Memory, h.CPUs) != want {
+			t.Errorf("%s: n1 has %v and %d CPUs for VMs, want %s", status, h.Memory, h.CPUs, want)
+		}
+	}
 }
 
 // A drbd instance is on its primary or its secondary: it can go, and come back.

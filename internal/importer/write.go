@@ -107,7 +107,7 @@ func (out *writer) vm(v *inventory.VM) {
 	}
 	switch {
 	case v.Host == "":
-		status, node = "ADMIN_down", out.first
+		status, node = offline, out.first // it has nothing of any node
 	case out.down[v.Host]:
 		status = "ERROR_nodeoffline"
 	}
