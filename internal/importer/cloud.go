@@ -32,6 +32,9 @@ type cloud struct {
 	servers  []server
 	known    map[string]place // servers, by ID
 	named    map[string]int   // how many servers have a name
+	services []service
+	groups   []serverGroup
+	rules    map[string][]placement.GroupRule // of groups, by the IDs of servers
 
 	pages  map[string]int     // by kind: lists in answers of the API
 	goesOn map[string][]place // by kind: where one of them says that there is a further one
@@ -46,6 +49,8 @@ type novaHost struct {
 	disk     hypervisor.Bytes
 	held     size // by servers that are shut off
 	up, open bool
+	judged   bool   // something says whether it is open
+	zone     string // "" is not known
 }
 
 // A size is that of a flavor.
@@ -86,6 +91,7 @@ func (c *cloud) hypervisor(o *novaObject) {
 	h.memory = hypervisor.Bytes(memory) * hypervisor.MiB
 	h.cpus, h.disk = int(min(cpus, maxCPUs)), hypervisor.Bytes(min(disk, 1<<30))*hypervisor.GiB
 	h.up = !strings.EqualFold(o.text("State", "state"), "down")
+	h.judged = o.has("Status") || o.has("status")
 	h.open = !strings.EqualFold(o.text("Status", "status"), "disabled")
 	c.hosts = append(c.hosts, h)
 	aliases := []string{h.name}
@@ -160,11 +166,15 @@ func (c *cloud) finish() {
 		return
 	}
 	c.complete()
+	c.tell()
+	c.findZones()
+	c.rules = c.grouped()
 	for i := range c.servers {
 		c.addServer(&c.servers[i])
 	}
 	c.Warnf(0, "", "Nova's configuration is not known: %d virtual CPUs for each CPU and %v that "+
 		"are reserved on each host, its defaults, are taken", cpuRatio, reservedMemory)
+	c.unread()
 	for _, h := range c.hosts {
 		if c.byName[h.name] != h {
 			h.wrong("", "there are several hypervisors of this name")
@@ -199,6 +209,7 @@ func (c *cloud) addHost(h *novaHost) {
 			Reserved: int64(min(h.memory, reservedMemory+h.held.memory))},
 		CPUs: placement.DeviceInventory{Total: int64(h.cpus), Ratio: cpuRatio},
 		Disk: placement.DeviceInventory{Total: int64(h.disk)},
+		Zone: h.zone,
 	}
 	r := inventory.Host{Facts: facts, Down: !h.up, Cordoned: !h.up || !h.open}
 	r.Host = hypervisor.Host{Name: hypervisor.HostName(h.name),
@@ -292,6 +303,7 @@ func (c *cloud) addServer(s *server) {
 	v.Memory, v.CPUs = s.size.memory, s.size.cpus
 	v.Workload = c.defaults.LoadOf(nil).Workload(v.Memory)
 	s.demand(&v)
+	s.bind(&v, c.rules)
 	switch {
 	case on == nil:
 	case s.running():

@@ -116,9 +116,11 @@
 //	openstack server list --all-projects --long --limit -1 -f json > servers.json
 //	openstack --os-compute-api-version 2.87 hypervisor list --long -f json > hypervisors.json
 //	openstack flavor list --all --long -f json > flavors.json
+//	openstack compute service list -f json > services.json
+//	openstack server group list --all-projects --long -f json > groups.json
 //
-// or from the answers of the compute API: servers/detail, os-hypervisors/detail and
-// flavors/detail. They may be files of one folder or follow one another in one file. Lists that
+// or from the answers of the compute API: servers/detail, os-hypervisors/detail,
+// flavors/detail, os-services and os-server-groups. They may be files of one folder or follow one another in one file. Lists that
 // are not whole are refused: of servers there must be one, and an answer that goes on in another
 // needs that one, too.
 //
@@ -132,11 +134,17 @@
 //     it runs. What servers that do not run have of a host stays reserved. Servers move live
 //     while they are ACTIVE or PAUSED and run. Its name is the VM's if it is the only one of
 //     its project that is called so, otherwise its ID is.
+//     One that says which availability zone it was asked for in, as from version 2.96 of the API on,
+//     stays there.
+//   - Service: whether its host is disabled or down, and its availability zone. Without the list the
+//     zone of a host is that of its servers, and a warning says where nothing tells whether hosts
+//     are disabled.
+//   - Server group: its policy, and how many members may be on one host.
 //   - Flavor: its extra specs. PCI devices, virtual GPUs, memory encryption, a TPM and
 //     accelerators keep a server from moving live; dedicated CPUs take whole ones; resources of
 //     other classes are devices, which no host is known to have.
 //
-// Not read: server groups, aggregates, availability zones, images' properties, volumes and
+// Not read: aggregates and images' properties, of which there is a warning, volumes and
 // ports. Not known is which hosts have what other extra specs ask for (pages, NUMA nodes,
 // traits): they refuse none, which is a warning.
 // What Nova does not know, the speed of links and how fast guests change their memory, comes

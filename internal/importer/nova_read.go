@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/godwit-vm/godwit/evacuation"
@@ -22,6 +23,9 @@ const (
 	servers     = "servers"
 	hypervisors = "hypervisors"
 	flavors     = "flavors"
+
+	services     = "services"
+	serverGroups = "server_groups"
 )
 
 // IsNova reports whether a file that starts so may be one of openstack's: JSON, and a word of
@@ -34,7 +38,7 @@ func IsNova(start []byte) bool {
 	if string(start) == "[]" { // a list of nothing does not say what it has none of
 		return true
 	}
-	for _, word := range []string{`"servers"`, `"hypervisors"`, `"flavors"`,
+	for _, word := range []string{`"servers"`, `"hypervisors"`, `"flavors"`, `"server_groups"`, `"nova-compute"`,
 		`"Hypervisor Hostname"`, `"Flavor`, `"VCPUs"`, `"Power State"`, `"Task State"`} {
 		if bytes.Contains(start, []byte(word)) && !bytes.Contains(start, []byte(`"apiVersion"`)) {
 			return true
@@ -132,7 +136,7 @@ func (c *cloud) answer(d *json.Decoder) error {
 			}
 			continue
 		}
-		if kind != servers && kind != hypervisors && kind != flavors {
+		if !slices.Contains([]string{servers, hypervisors, flavors, services, serverGroups}, kind) {
 			var skipped json.RawMessage
 			if err := d.Decode(&skipped); err != nil {
 				return err
@@ -210,6 +214,10 @@ func (c *cloud) object(o *novaObject, kind string) {
 			kind = hypervisors
 		case o.has("RAM") && o.has("VCPUs"):
 			kind = flavors
+		case o.has("Binary") && o.has("Host"):
+			kind = services
+		case o.has("Members") && (o.has("Policy") || o.has("Policies")):
+			kind = serverGroups
 		case o.has("Status") && o.has("Name"):
 			kind = servers
 		}
@@ -221,9 +229,13 @@ func (c *cloud) object(o *novaObject, kind string) {
 		c.flavor(o)
 	case servers:
 		c.server(o)
+	case services:
+		c.service(o)
+	case serverGroups:
+		c.serverGroup(o)
 	default:
 		o.what = "item"
-		o.wrong("", "it is no server, hypervisor or flavor as openstack … list --long -f json "+
+		o.wrong("", "it is no server, hypervisor, flavor, service or server group as openstack … list --long -f json "+
 			"prints them")
 	}
 }

@@ -91,7 +91,7 @@ func TestNovaBadFilesAreExplained(t *testing.T) {
 		{"servers without their hosts", "servers.json", `"Host": "c1",`, "", "servers.json:2: " +
 			"server web host: it has none, though its status is ACTIVE: print the list with"},
 		{"something else", "flavors.json", `"VCPUs": 4`, `"Cores": 4`,
-			"flavors.json:3: item: it is no server, hypervisor or flavor"},
+			"flavors.json:3: item: it is no server, hypervisor, flavor"},
 		{"a word", "flavors.json", "[\n", "\"x\" [\n",
 			"flavors.json:1: needs a list or an answer of the API"},
 	} {
