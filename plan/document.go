@@ -17,6 +17,9 @@ type Document struct {
 	// reason, no VM goes to another host than planned.
 	Keep   int  `json:"keep,omitempty" yaml:"keep,omitempty"`
 	Strict bool `json:"strict,omitempty" yaml:"strict,omitempty"`
+	// Limits are those that the times of the plan hold for; nil is not known. They are the controller's to
+	// set: whoever carries the plan out compares.
+	Limits *DocumentLimits `json:"limits,omitempty" yaml:"limits,omitempty"`
 	// Batches are carried out one after another. A drain has one.
 	Batches []DocumentBatch `json:"batches" yaml:"batches"`
 	// Home are the moves after all batches.
@@ -24,6 +27,15 @@ type Document struct {
 	// NotMoved are VMs that leave in another way than by live migration: it is for an operator to see to
 	// them.
 	NotMoved []hypervisor.VMID `json:"notMoved,omitempty" yaml:"notMoved,omitempty"`
+}
+
+// DocumentLimits are how many migrations run at once, and how fast.
+type DocumentLimits struct {
+	PerCluster int `json:"perCluster" yaml:"perCluster"`
+	PerSource  int `json:"perSource" yaml:"perSource"`
+	PerTarget  int `json:"perTarget" yaml:"perTarget"` // 0 is no limit
+	// Bandwidth is the cap on each migration, in bytes a second; 0 is none.
+	Bandwidth hypervisor.Bandwidth `json:"bandwidth" yaml:"bandwidth"`
 }
 
 // A DocumentBatch is hosts that are emptied together, and the moves that do it, in waves.
@@ -65,6 +77,9 @@ func (d *Document) Validate(wrong func(field, format string, args ...any)) {
 	}
 	if d.Name == "" {
 		wrong("name", "it is missing")
+	}
+	if l := d.Limits; l != nil && min(l.PerCluster, l.PerSource, l.PerTarget, int(l.Bandwidth)) < 0 {
+		wrong("limits", "needs numbers of 0 or more")
 	}
 	if len(d.Batches) == 0 {
 		wrong("batches", "there are none")

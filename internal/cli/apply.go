@@ -22,7 +22,8 @@ import (
 
 const applyHelp = `Carry out a plan of godwit plan drain -o FILE. The hosts that it empties are cordoned, and
 stay so until godwit host uncordon. The controller then requests the moves in their order: the next wave
-begins when all moves of the one before are settled. The limits of the controller hold.
+begins when all moves of the one before are settled. The limits of the controller hold;
+a warning says where the times of the plan hold with others than --config, or else the defaults, have.
 
 At its moment every move is checked again, with all conditions that the controller has for a target:
 
@@ -61,6 +62,7 @@ func applyCommand() *cobra.Command {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
 			return f.at(c, func(ctx context.Context, d *session) error {
+				d.warnLimits(doc)
 				for _, vm := range doc.NotMoved {
 					fmt.Fprintf(d.err, "%s is not moved by the plan\n", vm)
 				}
@@ -118,12 +120,14 @@ func writeDocument(path string, d *plan.Document) error {
 	})
 }
 
-// writePlan writes a plan to a file, unless there is nothing in it.
-func writePlan(c *cobra.Command, path string, d *plan.Document, nothing bool) error {
+// writePlan writes a plan to a file, unless there is nothing in it, and says which limits it takes that are not
+// those of today.
+func writePlan(c *cobra.Command, path string, d *plan.Document, present *plan.DocumentLimits, nothing bool) error {
 	if nothing {
 		fmt.Fprintf(Plain(c.ErrOrStderr()), "%s is not written: nothing of the plan can be carried out\n", path)
 		return nil
 	}
+	assumes(Plain(c.ErrOrStderr()), path, d, present)
 	return writeDocument(path, d)
 }
 

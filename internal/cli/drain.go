@@ -66,7 +66,7 @@ empty in time with a probability of --confidence, the lowest limits first, or na
 link that prevents it. The order LongestFirst sorts by the time that each move takes alone: the
 output then lists the migrations to request in that order.
 
--o writes the plan to a file, which godwit apply carries out. VMs that are restarted or shut down are
+-o writes the plan to a file, which godwit apply carries out, with the limits that its times hold for. VMs that are restarted or shut down are
 not moved by it: godwit drain does that.
 
 --json prints one object:
@@ -192,7 +192,7 @@ func (f *drainFlags) run(c *cobra.Command, args []string) error {
 	err = printed(c.OutOrStdout(), f.json, drainAnswer{d, varied}, drainPage{d, varied}.print)
 	if f.output != "" && len(d.Violations) == 0 {
 		doc := drainDocument(d, time.Now())
-		err = errors.Join(err, writePlan(c, f.output, doc, len(d.Left) > 0 && len(doc.Batches[0].Waves) == 0))
+		err = errors.Join(err, writePlan(c, f.output, doc, limitsOf(d.Settings), len(d.Left) > 0 && len(doc.Batches[0].Waves) == 0))
 	}
 	return errors.Join(err, verdict(d))
 }
@@ -208,8 +208,9 @@ func drainDocument(d *whatif.Forecast, now time.Time) *plan.Document {
 		}
 		waves = append(waves, moves)
 	}
+	doc.Limits = limitsOf(d.Settings)
 	if d.Deadline != nil && len(d.Deadline.Waves) > 0 {
-		waves = d.Deadline.Waves
+		waves, doc.Limits = d.Deadline.Waves, limitsOf(d.Deadline.With.Settings)
 	}
 	but := leaveOut(doc, waves, slices.Concat(d.Restarted, d.ShutDown, d.Left), d.Together)
 	doc.Batches = []plan.DocumentBatch{{Hosts: d.Hosts, Waves: plan.Documented(waves, but)}}

@@ -186,7 +186,8 @@ func (f *maintenanceFlags) answer(c *cobra.Command, s *config.Scenario, names []
 	}
 	err = printed(c.OutOrStdout(), f.json, a, a.print)
 	if f.output != "" && len(a.Times.Violations) == 0 {
-		err = errors.Join(err, writePlan(c, f.output, a.document(f.keep > 0, reboot, time.Now()), len(a.Batches) == 0))
+		err = errors.Join(err, writePlan(c, f.output, a.document(f.keep > 0, reboot, time.Now()),
+			limitsOf((&whatif.Play{Scenario: s}).Present()), len(a.Batches) == 0))
 	}
 	return errors.Join(err, a.verdict())
 }
@@ -196,7 +197,7 @@ const planned = 0.95
 
 // document returns the plan as a file.
 func (a *maintenanceAnswer) document(strict bool, reboot time.Duration, now time.Time) *plan.Document {
-	doc := &plan.Document{Format: plan.DocumentFormat, Keep: a.Keep, Strict: strict}
+	doc := &plan.Document{Format: plan.DocumentFormat, Keep: a.Keep, Strict: strict, Limits: limitsOf(a.Settings)}
 	var waves []plan.Wave
 	for i := range a.Batches {
 		waves = append(waves, a.Batches[i].Waves...)

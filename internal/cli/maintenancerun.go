@@ -115,6 +115,7 @@ func maintenanceRunCommand(f *sessionFlags) *cobra.Command {
 			}
 			return f.at(c, func(ctx context.Context, d *session) error {
 				m.By = d.By
+				d.warnLimits(doc)
 				stored, err := d.Maintain(ctx, m)
 				if err != nil || !r.wait && h.hook == nil && h.check == nil {
 					return d.saidRun(stored, err)

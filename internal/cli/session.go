@@ -99,10 +99,12 @@ func (f *sessionFlags) addStore(c *cobra.Command) {
 type session struct {
 	client.Client
 	settings config.Settings
-	past     store.Store // as it is, whatever its past
-	out, err io.Writer
-	in       io.Reader
-	json     bool
+	// configured: they are the controller's, not the defaults.
+	configured bool
+	past       store.Store // as it is, whatever its past
+	out, err   io.Writer
+	in         io.Reader
+	json       bool
 }
 
 // at opens the store, runs work, and closes the store.
@@ -121,7 +123,7 @@ func (f *sessionFlags) at(c *cobra.Command, work func(context.Context, *session)
 	if err != nil {
 		return err
 	}
-	d := &session{settings: s, past: store, out: c.OutOrStdout(), in: c.InOrStdin(),
+	d := &session{settings: s, configured: f.config != "", past: store, out: c.OutOrStdout(), in: c.InOrStdin(),
 		err:  Plain(c.ErrOrStderr()),
 		json: f.json, Client: client.Client{Store: daemon.Judged(store), Now: time.Now,
 			DrainKey: s.Controller.Complete().Evacuation.DrainKey, By: f.operator()}}
