@@ -139,6 +139,24 @@ func TestWhatIsNotLookedAtIsWarnedOf(t *testing.T) {
 	}
 }
 
+// What is in huge pages is no room for ordinary memory: all of it where no domain asks for huge pages.
+func TestHugePagesAreNoRoomForOrdinaryMemory(t *testing.T) {
+	all := folderOf(t, map[string]string{"n1/c.xml": capable(skylake, 0), "n1/v.xml": domainsRunning("")}).Hosts[0].Memory
+	f := folderOf(t, map[string]string{"n1/c.xml": capable(skylake, 4), "n1/v.xml": domainsRunning("")})
+	h := f.Hosts[0]
+	if pool := all - h.Memory; pool != 4*hypervisor.GiB {
+		t.Errorf("%v of %v is in huge pages, want 4GiB", pool, all)
+	}
+	f = folderOf(t, map[string]string{"n1/c.xml": capable(skylake, 4),
+		"n1/v.xml": domainsRunning("<memoryBacking><hugepages><page size='1' unit='G'/></hugepages></memoryBacking>")})
+	if h := f.Hosts[0]; h.Memory != all {
+		t.Errorf("where a domain asks for them: %v, want %v", h.Memory, all)
+	}
+	if text := fmt.Sprint(f.Warnings); !strings.Contains(text, "4GiB of its memory is in huge pages, which some domains ask for") {
+		t.Errorf("it warns %s", text)
+	}
+}
+
 // Names are unique per host only: two domains of one name on two hosts are two VMs.
 func TestTheUUIDTellsDomainsApart(t *testing.T) {
 	other := strings.Replace(domainsRunning(""), "7f01", "7F02", 1)

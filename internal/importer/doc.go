@@ -10,7 +10,9 @@
 // What is read from where:
 //
 //   - Capabilities: memory, CPUs, NUMA nodes with their pages, and the processor. libvirt has no
-//     limit on virtual CPUs; [Ratio] for each CPU are taken.
+//     limit on virtual CPUs; [Ratio] for each CPU are taken. 512 MiB are reserved for the host
+//     itself, and all huge pages where no domain asks for them; where one does they count as
+//     memory of all, which is a warning.
 //   - Domain capabilities (virsh domcapabilities): the CPU models that a host can show.
 //   - Domain: its name, which package domxml turns into a VM's, memory and CPUs, whether it
 //     runs (it has an id then), what keeps it from moving (see package domxml), and what it

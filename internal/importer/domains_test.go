@@ -42,12 +42,13 @@ func TestFoldersOfHostsAreAFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"n1 64GiB 64",
-		"n2 32GiB 64",
+		"n1 63.5GiB 64",
+		"n2 31.5GiB 64",
 		`default/gpu 4GiB 2 on="n1" moves=false`,
 		`default/idle 2GiB 4 on="" moves=true`,
 		`shop/web 8GiB 4 on="n1" moves=true`,
-		fleet + ": libvirt has no limit on virtual CPUs: 4 for each CPU are taken",
+		fleet + ": libvirt has no limit on virtual CPUs, and does not say how much memory hosts, and QEMU besides its guests, need " +
+			"themselves: 4 for each CPU are taken, and 512MiB are reserved on each host",
 		fleet + "/n2: host n2: none of its 2 domains runs, as their XML says: it counts as empty. " +
 			"Files of /etc/libvirt/qemu are definitions; virsh dumpxml writes what runs",
 		fleet + "/n2/default.xml:1: network: left out: it is neither a domain nor capabilities",

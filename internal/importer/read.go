@@ -93,6 +93,7 @@ type host struct {
 	cpus   int
 	cpu    *placement.CPU
 	cells  []placement.Cell // none: not known
+	paged  hypervisor.Bytes // of memory: what is in huge pages
 	models []string         // that it can show; nil: not known
 	// defined and running count its domains.
 	defined, running int
@@ -269,6 +270,7 @@ func (r *reader) capabilities(h *host, data []byte) {
 		h.memory, h.cpus = h.memory+memory, h.cpus+cpus
 		at, whole := r.layout(i, &cell, memory, cpus)
 		h.cells, listed = append(h.cells, at), listed && whole
+		h.paged += memory - at.Memory
 	}
 	if h.cpu = c.CPU.facts(); !listed || len(h.cells) > placement.MaxCells {
 		h.cells = nil
@@ -290,7 +292,8 @@ func (r *reader) number(field, text string, most int64) int64 {
 // finish adds everything to the fleet.
 func (r *reader) finish() {
 	if len(r.hosts) > 0 {
-		r.Warnf(0, "", "libvirt has no limit on virtual CPUs: %d for each CPU are taken", Ratio)
+		r.Warnf(0, "", "libvirt has no limit on virtual CPUs, and does not say how much memory hosts, and QEMU besides its guests, "+
+			"need themselves: %d for each CPU are taken, and %v are reserved on each host", Ratio, reservedMemory)
 	}
 	r.know()
 	for _, name := range slices.Sorted(maps.Keys(r.hosts)) {
@@ -326,11 +329,33 @@ func (r *reader) host(h *host) {
 			h.defined)
 	}
 	h.cpu.Models = h.models
-	facts := &placement.Facts{Memory: placement.DeviceInventory{Total: int64(h.memory)},
+	reserved := min(h.memory, reservedMemory+r.pool(h))
+	facts := &placement.Facts{Memory: placement.DeviceInventory{Total: int64(h.memory), Reserved: int64(reserved)},
 		CPUs: placement.DeviceInventory{Total: int64(h.cpus), Ratio: Ratio}, CPU: h.cpu, Cells: h.cells}
 	r.AddHost(0, inventory.Host{Facts: facts, Host: hypervisor.Host{
-		Name: hypervisor.HostName(h.name), Memory: h.memory, CPUs: Ratio * h.cpus,
+		Name: hypervisor.HostName(h.name), Memory: hypervisor.Bytes(facts.Memory.Capacity()), CPUs: Ratio * h.cpus,
 		Link: r.defaults.LinkOf(nil)}})
+}
+
+// pool returns the memory of a host that is in huge pages, if no domain may have it: where domains ask for huge
+// pages it is theirs, and counted as memory of all.
+func (r *reader) pool(h *host) hypervisor.Bytes {
+	if h.paged == 0 || !r.paged() {
+		return h.paged
+	}
+	r.Warnf(0, "host "+h.name, "%v of its memory is in huge pages, which some domains ask for: it may seem to have room for "+
+		"ordinary memory that it does not have", h.paged)
+	return 0
+}
+
+// paged reports whether a domain asks for huge pages.
+func (r *reader) paged() bool {
+	for _, d := range r.domains {
+		if d.layout != nil && d.layout.PageSize > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *reader) vm(d *domain) inventory.VM {
