@@ -102,8 +102,9 @@
 // their memory, comes from [inventory.Defaults]. What would refuse a node and cannot
 // be expressed is a warning: topology spread, networks, claimed devices, NUMA nodes,
 // some affinity between VMs. A node without the label that anti-affinity goes by is
-// refused, which Kubernetes would allow. Not counted are the memory that virt-launcher
-// itself needs, and other pods, but for what they use of a quota. Not read are LimitRanges,
+// refused, which Kubernetes would allow. What a VM's pod needs besides its guest's memory is what
+// its status says, or else by KubeVirt's formula. Not counted are other pods, of which there is a
+// warning, but for what they use of a quota. Not read are LimitRanges,
 // pods, and a VM's volumes: whether they move with it is what KubeVirt says of the VM.
 //
 // # Labels of KubeVirt

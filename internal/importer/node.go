@@ -70,6 +70,9 @@ func (f *fleetReader) addHosts() {
 		f.AddHost(h.line, h.Host)
 		open = open || !h.Cordoned
 	}
+	if len(f.hosts) > 0 {
+		f.Warnf(0, "", "what pods other than those of VMs request of the nodes is not known: it counts as free memory and CPUs")
+	}
 	if !open && len(f.hosts) > 0 {
 		f.Warnf(0, "", "no node is ready, schedulable and has the label %s=true",
 			kubeobject.NodeSchedulable)

@@ -24,11 +24,12 @@ type fleetReader struct {
 	hosts    []kubevirtHost
 	vms      []vm
 	moves    []move
-	clusters int   // KubeVirt objects
-	cpuRatio int   // virtual CPUs for each CPU
-	unit     int64 // so many units of a host's CPUs are one virtual CPU that shares
-	percent  int64 // how many percent of what its pod requests a guest has
-	cpuAsk   int64 // what pods request that say nothing, in thousandths; 0 is by ratio
+	clusters int     // KubeVirt objects
+	cpuRatio int     // virtual CPUs for each CPU
+	unit     int64   // so many units of a host's CPUs are one virtual CPU that shares
+	ratio    float64 // by how much overheads are multiplied; 0 and 1 are not
+	percent  int64   // how many percent of what its pod requests a guest has
+	cpuAsk   int64   // what pods request that say nothing, in thousandths; 0 is by ratio
 	quotas   []resourceQuota
 	cores    []placement.CPUSet // one CPU each, shared by all nodes
 	apart    affinities

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,8 +42,23 @@ spec: {vmiName: db}
 `
 )
 
+// kubevirtRead reads objects, and leaves out the warning that every cluster has.
 func kubevirtRead(text string) (*inventory.Fleet, error) {
-	return importer.ReadKubeVirt("f", strings.NewReader(text), inventory.Defaults{})
+	fleet, err := importer.ReadKubeVirt("f", strings.NewReader(text), inventory.Defaults{})
+	if fleet != nil {
+		fleet.Warnings = slices.DeleteFunc(fleet.Warnings, func(p inventory.Problem) bool { return p.Message == otherPods })
+	}
+	return fleet, err
+}
+
+const otherPods = "what pods other than those of VMs request of the nodes is not known: it counts as free memory and CPUs"
+
+// What other pods take counts as free, and that is said, once for all nodes.
+func TestOtherPodsAreWarnedOf(t *testing.T) {
+	fleet, err := importer.ReadKubeVirt("f", strings.NewReader(rich), inventory.Defaults{})
+	if err != nil || len(fleet.Warnings) != 1 || fleet.Warnings[0].Message != otherPods {
+		t.Errorf("%v, %+v", err, fleet)
+	}
 }
 
 func TestReadRefuses(t *testing.T) {
@@ -206,7 +222,7 @@ status: {nodeName: n1}
 	}
 	picky := "VirtualMachineInstance prod/picky spec."
 	want := []string{
-		"f:1: host n1: its VMs need 73GiB of memory, it has 64GiB",
+		"f:1: host n1: its VMs need 73.7GiB of memory, it has 64GiB",
 		"f:22: Pod prod/p: objects of the kind v1 Pod are left out (and 1 more like it)",
 		"f:30: migration prod/gone: left out: there is no VM prod/missing",
 		"f:35: Node old status.conditions: without a Ready condition it counts as down",

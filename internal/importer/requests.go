@@ -21,6 +21,7 @@ type podAsk struct {
 	class   string // of its priority
 	name    string // its namespace
 	pages   string // the size of its huge pages; "" is ordinary memory
+	beside  overhead
 }
 
 // podAsk reads what the pod asks for. What is limited and not requested is requested, too.
@@ -31,6 +32,7 @@ func (o *object) podAsk(vmi *kubeobject.VirtualMachineInstance, cpus int) podAsk
 	domain := &vmi.Spec.Domain
 	ask := podAsk{milli: -1, limits: domain.Resources.Limits, class: vmi.Spec.PriorityClassName,
 		name: vmi.Namespace, devices: map[kubeobject.ResourceName]int64{}}
+	ask.beside = o.overheadOf(vmi, cpus)
 	if m := domain.Memory; m != nil && m.Hugepages != nil {
 		ask.pages = m.Hugepages.PageSize
 	}
@@ -78,14 +80,21 @@ func (o *object) overcommit(c *kubeobject.KubeVirtConfiguration) {
 			o.percent = int64(d.MemoryOvercommit)
 		}
 	}
+	o.overheadRatio(c)
 	// Source: KubeVirt v1.8.0 defaults/defaults.go: the default of 100m is applied to no VM.
 	if c.CPURequest != nil && c.CPURequest.AsApproximateFloat64() != 0.1 {
 		o.cpuAsk = o.millis(at+"cpuRequest", c.CPURequest)
 	}
 }
 
-// request returns the memory that a pod requests, without what virt-launcher needs itself.
+// request returns the memory that a pod requests, with what its own programs need.
 func (f *fleetReader) request(v *vm) hypervisor.Bytes {
+	guest := f.forGuest(v)
+	return guest + v.asks.beside.of(guest, f.ratio)
+}
+
+// forGuest returns the memory that a pod requests for its guest.
+func (f *fleetReader) forGuest(v *vm) hypervisor.Bytes {
 	switch {
 	case v.asks.pages != "": // of which as many are huge as the guest has memory
 		return max(v.Memory, v.asks.memory)
@@ -167,7 +176,9 @@ const defaultLimitsRatio = 2
 
 func (f *fleetReader) memoryLimit(v *vm, request hypervisor.Bytes) int64 {
 	if q, found := v.asks.limits[kubeobject.ResourceMemory]; found {
-		return q.Value()
+		beside := v.asks.beside
+		beside.none = false // what is limited is limited with it
+		return min(q.Value(), 1<<61) + int64(beside.of(f.forGuest(v), f.ratio))
 	}
 	if v.asks.own > 0 {
 		return int64(request)

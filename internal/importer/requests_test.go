@@ -31,6 +31,63 @@ status:
 `
 }
 
+// besides returns what the pod of a VM with one or four cores requests beside so much for its guest: five programs, a
+// thread for I/O and a video card, its CPUs and its page tables.
+func besides(domain string, requested hypervisor.Bytes) hypervisor.Bytes {
+	all := (25 + 100 + 25 + 40 + 30 + 8 + 32) * hypervisor.MiB
+	cpus := hypervisor.Bytes(1)
+	if strings.Contains(domain, "cores: 4") {
+		cpus = 4
+	}
+	if strings.Contains(domain, "dedicated") {
+		all += 100 * hypervisor.MiB
+	}
+	return all + 8*hypervisor.MiB*cpus + requested/512
+}
+
+// What the pod of a VM needs besides its guest's memory is what KubeVirt says, or else what it would say.
+func TestThePodOfAVMNeedsMemoryItself(t *testing.T) {
+	const (
+		mib  = hypervisor.MiB
+		most = (25 + 100 + 25 + 40 + 30 + 8 + 8 + 4) * mib // 2 GiB and one CPU, and no video card
+	)
+	plain := "devices: {autoattachGraphicsDevice: false}"
+	for _, tt := range []struct {
+		name, config, spec, domain, status string
+		want                               hypervisor.Bytes
+	}{
+		{"the programs, the CPU and the page tables", "", "", plain, "", most},
+		{"a video card", "", "", "devices: {}", "", most + 32*mib},
+		{"a GPU", "", "", "devices: {autoattachGraphicsDevice: false, gpus: [{deviceName: a}]}", "", most + 1024*mib},
+		{"a virtual function", "", "", "devices: {autoattachGraphicsDevice: false, interfaces: [{sriov: {}}]}", "", most + 1024*mib},
+		{"a TPM", "", "", "devices: {autoattachGraphicsDevice: false, tpm: {}}", "", most + 53*mib},
+		{"a TPM that is off", "", "", "devices: {autoattachGraphicsDevice: false, tpm: {enabled: false}}", "", most},
+		{"an encrypted guest", "", "", plain + ", launchSecurity: {sev: {}}", "", most + 256*mib},
+		{"the firmware of arm64", "", "architecture: arm64, ", plain, "", most + 128*mib},
+		{"probes that run programs", "", "livenessProbe: {exec: {}}, readinessProbe: {exec: {}}, ", plain, "", most + 120*mib},
+		{"a probe of a port", "", "livenessProbe: {tcpSocket: {}}, ", plain, "", most},
+		{"all that is limited is requested", "", "", plain + ", resources: {requests: {cpu: '1', memory: 2Gi}, limits: " +
+			"{cpu: '1', memory: 2Gi}}", "", most + 100*mib},
+		{"what the VM adds", "", "", plain + ", ioThreads: {}", "", most},
+		{"twice as much", "additionalGuestMemoryOverheadRatio: '2'", "", plain, "", 2 * most},
+		{"as KubeVirt says", "additionalGuestMemoryOverheadRatio: '2'", "", plain, "memory: {memoryOverhead: 300Mi}, ", 300 * mib},
+		{"none", "", "", plain + ", resources: {overcommitGuestOverhead: true}", "", 0},
+	} {
+		fleet, err := kubevirtRead(configured(tt.config) +
+			demanding("{"+tt.spec+"domain: {memory: {guest: 2Gi}, "+tt.domain+"}}", tt.status))
+		if err != nil {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+		if got := fleet.VMs[0].Overhead; got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+	if _, err := kubevirtRead(configured("additionalGuestMemoryOverheadRatio: lots")); err == nil ||
+		!strings.Contains(err.Error(), `additionalGuestMemoryOverheadRatio: needs a number from 1 to 100, has "lots"`) {
+		t.Errorf("a ratio that is none: %v", err)
+	}
+}
+
 // What a VM takes of its node is what its pod requests. CPUs are counted as KubeVirt shares
 // them: 160 of 16 with the default ratio of 10.
 func TestAVMTakesWhatItsPodRequests(t *testing.T) {
@@ -89,6 +146,7 @@ func TestAVMTakesWhatItsPodRequests(t *testing.T) {
 				t.Fatal(err)
 			}
 			vm := inventory.PlacementVM(&fleet.VMs[0])
+			tt.memory += besides(tt.domain, tt.memory)
 			if vm.Demand() != tt.memory || vm.DemandCPUs() != tt.cpus || fleet.Hosts[0].CPUs != tt.of {
 				t.Errorf("it takes %v and %d of %d CPUs, want %v and %d of %d", vm.Demand(),
 					vm.DemandCPUs(), fleet.Hosts[0].CPUs, tt.memory, tt.cpus, tt.of)
@@ -205,7 +263,10 @@ func TestRequestsDecideWhereThereIsRoom(t *testing.T) {
 
 // A quota is about what pods take: all their copies, other pods included.
 func TestQuotasChargeWhatPodsTake(t *testing.T) {
-	const gib = int64(hypervisor.GiB)
+	const (
+		gib    = int64(hypervisor.GiB)
+		beside = 284 << 20 // what its pod needs: two CPUs, and page tables for 4 GiB
+	)
 	text := configured("") + `apiVersion: v1
 kind: ResourceQuota
 metadata: {name: q, namespace: prod}
@@ -221,13 +282,13 @@ status: {used: {%s}}
 		charge                          int64
 	}{
 		{"requested memory", "requests.memory: 10Gi", "", "requests.memory: 5Gi", "",
-			[]placement.QuotaLimit{{Resource: "requests.memory", Hard: 10 * gib, Others: gib}}, 4 * gib},
+			[]placement.QuotaLimit{{Resource: "requests.memory", Hard: 10 * gib, Others: gib - beside}}, 4*gib + beside},
 		{"memory for short", "memory: 10Gi", "", "memory: 5Gi", "",
-			[]placement.QuotaLimit{{Resource: "memory", Hard: 10 * gib, Others: gib}}, 4 * gib},
+			[]placement.QuotaLimit{{Resource: "memory", Hard: 10 * gib, Others: gib - beside}}, 4*gib + beside},
 		{"limited memory", "limits.memory: 10Gi", "", "limits.memory: 5Gi", limits,
-			[]placement.QuotaLimit{{Resource: "limits.memory", Hard: 10 * gib}}, 5 * gib},
+			[]placement.QuotaLimit{{Resource: "limits.memory", Hard: 10 * gib}}, 5*gib + beside},
 		{"memory that KubeVirt limits itself", "limits.memory: 10Gi", "", "limits.memory: 8Gi", "",
-			[]placement.QuotaLimit{{Resource: "limits.memory", Hard: 10 * gib}}, 8 * gib},
+			[]placement.QuotaLimit{{Resource: "limits.memory", Hard: 10 * gib}}, 8*gib + 2*beside},
 		{"CPUs by the ratio", "requests.cpu: 1", "", "requests.cpu: 500m", "",
 			[]placement.QuotaLimit{{Resource: "requests.cpu", Hard: 1000, Others: 300}}, 200},
 		{"limited CPUs", "limits.cpu: 10", "", "limits.cpu: 3", limits,

@@ -171,6 +171,7 @@ func TestSampleConfiguration(t *testing.T) {
 			Phase:   migration.Running,
 			Leaving: "worker-4", Source: "worker-4", Chosen: "worker-3",
 		}},
+		Warnings: []inventory.Problem{{File: "../../inventory/testdata/cluster.yaml", Message: otherPods}},
 	}
 	ignore := cmpopts.IgnoreFields(inventory.Fleet{}, "Hosts", "VMs")
 	if diff := gocmp.Diff(want, readSample(t, "cluster.yaml"), ignore); diff != "" {

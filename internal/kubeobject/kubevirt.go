@@ -17,6 +17,8 @@ type KubeVirtConfiguration struct {
 	DeveloperConfiguration *DeveloperConfiguration `json:"developerConfiguration"`
 	MigrationConfiguration *MigrationConfiguration `json:"migrations"`
 	EvictionStrategy       *EvictionStrategy       `json:"evictionStrategy"`
+	// AdditionalGuestMemoryOverheadRatio is by how much the overhead of pods is multiplied.
+	AdditionalGuestMemoryOverheadRatio *string `json:"additionalGuestMemoryOverheadRatio"`
 }
 
 // DeveloperConfiguration says how nodes are shared.

@@ -58,4 +58,6 @@ func (l ResourceList) amount(name ResourceName) *Quantity {
 type ResourceRequirements struct {
 	Limits   ResourceList `json:"limits"`
 	Requests ResourceList `json:"requests"`
+	// OvercommitGuestOverhead: the pod requests nothing for its own programs.
+	OvercommitGuestOverhead bool `json:"overcommitGuestOverhead"`
 }

@@ -33,6 +33,27 @@ type VirtualMachineInstanceSpec struct {
 	EvictionStrategy          *EvictionStrategy          `json:"evictionStrategy"`
 	Networks                  []Network                  `json:"networks"`
 	Architecture              string                     `json:"architecture"`
+	LivenessProbe             *Probe                     `json:"livenessProbe"`
+	ReadinessProbe            *Probe                     `json:"readinessProbe"`
+}
+
+// A Probe asks whether the guest is well.
+type Probe struct {
+	Exec *struct{} `json:"exec"`
+}
+
+// Executes reports whether there is a probe that runs a program.
+func (p *Probe) Executes() bool { return p != nil && p.Exec != nil }
+
+// UsesVFIO reports whether the VM has a device of its host.
+func (v *VirtualMachineInstance) UsesVFIO() bool {
+	d := &v.Spec.Domain.Devices
+	for i := range d.Interfaces {
+		if d.Interfaces[i].SRIOV != nil {
+			return true
+		}
+	}
+	return len(d.GPUs)+len(d.HostDevices) > 0
 }
 
 // An EvictionStrategy says what happens when the pod of a VM is evicted.
@@ -89,6 +110,13 @@ type NUMA struct {
 type Memory struct {
 	Hugepages *Hugepages `json:"hugepages"`
 	Guest     *Quantity  `json:"guest"`
+	// ReservedOverhead is what the VM wants beside it.
+	ReservedOverhead *ReservedOverhead `json:"reservedOverhead"`
+}
+
+// ReservedOverhead is memory beside a guest's.
+type ReservedOverhead struct {
+	AddedOverhead *Quantity `json:"addedOverhead"`
 }
 
 // Hugepages are the pages of a guest's memory.
@@ -105,6 +133,15 @@ type Machine struct {
 type Devices struct {
 	GPUs        []HostDevice `json:"gpus"`
 	HostDevices []HostDevice `json:"hostDevices"`
+	Interfaces  []Interface  `json:"interfaces"`
+	// AutoattachGraphicsDevice is whether there is a video card; nil is that there is.
+	AutoattachGraphicsDevice *bool         `json:"autoattachGraphicsDevice"`
+	TPM                      *FeatureState `json:"tpm"`
+}
+
+// An Interface is a network card.
+type Interface struct {
+	SRIOV *struct{} `json:"sriov"`
 }
 
 // A HostDevice is a device, or one of a kind.
@@ -166,6 +203,12 @@ type VirtualMachineInstanceStatus struct {
 	EvacuationNodeName string                                `json:"evacuationNodeName"`
 	MigrationState     *VirtualMachineInstanceMigrationState `json:"migrationState"`
 	TopologyHints      *TopologyHints                        `json:"topologyHints"`
+	Memory             *MemoryStatus                         `json:"memory"`
+}
+
+// MemoryStatus is what is known of a VM's memory.
+type MemoryStatus struct {
+	MemoryOverhead *Quantity `json:"memoryOverhead"` // of its pod
 }
 
 // VirtualMachineInstanceIsMigratable is the condition of a VM that can be migrated live.
