@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -145,6 +146,7 @@ func (u *upgrader) compare(new []inventory.Host) {
 		}
 		news = append(news, h)
 	}
+	known, kinds, at := map[string]fate{}, factKinds(olds), byName(olds)
 	for i := range u.fleet.VMs {
 		v := &u.fleet.VMs[i]
 		if !upgraded[v.Host] {
@@ -153,75 +155,123 @@ func (u *upgrader) compare(new []inventory.Host) {
 		vm := inventory.PlacementVM(v)
 		// Others are not looked at: they move as well.
 		vm.Constraints.With, vm.Constraints.Without, vm.Constraints.Groups = nil, nil, nil
-		takes, refusals := u.ask(&vm, find(olds, oldName(v.Host)), news)
-		if len(takes) == 0 {
-			u.plan.Forward = append(u.plan.Forward, Incompatible{v.ID, v.Host, ownNames(refusals)})
-			elsewhere, _ := u.ask(&vm, find(olds, oldName(v.Host)), stay)
-			u.plan.Proven = u.plan.Proven || len(elsewhere) == 0 && v.Migratable
-			continue
+		source := at[oldName(v.Host)]
+		kind := vmKind(&vm, kinds[oldName(v.Host)])
+		to, alike := known[kind]
+		if !alike || source == nil {
+			to = fateOf(&vm, source, olds, news, stay)
+			known[kind] = to
 		}
-		u.back(v.ID, &vm, takes, olds)
+		switch {
+		case !to.moves:
+			u.plan.Forward = append(u.plan.Forward, Incompatible{v.ID, v.Host, to.refusals})
+			u.plan.Proven = u.plan.Proven || to.stranded && v.Migratable
+		case !to.returns:
+			u.plan.Back = append(u.plan.Back, Incompatible{v.ID, to.from, to.refusals})
+		}
 	}
 }
 
-// back notes a VM that no old host takes from any of the new hosts that take it.
-func (u *upgrader) back(id hypervisor.VMID, vm *placement.VM, takes, olds []placement.Host) {
-	var first *Incompatible
+// A fate is what becomes of VMs that are alike, on old hosts that are alike.
+type fate struct {
+	moves, returns bool
+	stranded       bool // no host that stays takes them either
+	from           hypervisor.HostName
+	refusals       []SharedRefusal // of the new hosts; or, from a host that takes them, of the old ones
+}
+
+func fateOf(vm *placement.VM, source *placement.Host, olds, news, stay []placement.Host) fate {
+	takes := accepting(vm, source, news)
+	if len(takes) == 0 {
+		return fate{refusals: refusals(vm, source, news), stranded: len(accepting(vm, source, stay)) == 0}
+	}
 	seen := map[*placement.Facts]bool{}
-	for i := range takes {
-		from := &takes[i]
+	for _, from := range takes {
 		if from.Facts != nil && seen[from.Facts] {
 			continue // a host of the same range is alike
 		}
 		seen[from.Facts] = true
-		returns, refusals := u.ask(vm, from, olds)
-		if len(returns) > 0 {
-			return
-		}
-		if first == nil {
-			first = &Incompatible{id, ownName(from.Name), ownNames(refusals)}
+		if len(accepting(vm, from, olds)) > 0 {
+			return fate{moves: true, returns: true}
 		}
 	}
-	if first != nil {
-		u.plan.Back = append(u.plan.Back, *first)
-	}
+	return fate{moves: true, from: ownName(takes[0].Name), refusals: refusals(vm, takes[0], olds)}
 }
 
-// ask returns which hosts take a VM that is on a source, if they are empty, and why the others
-// refuse.
-func (u *upgrader) ask(vm *placement.VM, source *placement.Host, hosts []placement.Host) (
-	takes []placement.Host, refusals []SharedRefusal) {
+// vmKind is the same for VMs that are alike on hosts that are alike.
+func vmKind(vm *placement.VM, source string) string {
+	text, err := json.Marshal(struct {
+		Size        placement.Size
+		Constraints *placement.Constraints
+	}{placement.SizeOf(vm), &vm.Constraints})
+	if err != nil {
+		return string(vm.ID) // a kind of its own
+	}
+	return string(text) + source
+}
+
+// factKinds returns a text for each host that is the same for those of which the same is known.
+func factKinds(hosts []placement.Host) map[hypervisor.HostName]string {
+	all := map[hypervisor.HostName]string{}
+	texts := map[*placement.Facts]string{}
+	for i := range hosts {
+		h := &hosts[i]
+		text, known := texts[h.Facts]
+		if !known {
+			bytes, err := json.Marshal(h.Facts)
+			if text = string(bytes); err != nil {
+				text = string(h.Name)
+			}
+			texts[h.Facts] = text
+		}
+		all[h.Name] = text
+	}
+	return all
+}
+
+// accepting returns which hosts take a VM that is on a source, if they are empty.
+func accepting(vm *placement.VM, source *placement.Host, hosts []placement.Host) (takes []*placement.Host) {
 	if source == nil {
-		return nil, nil
-	}
-	all := append([]placement.Host{*source}, hosts...)
-	e := placement.Explain(&placement.Config{Filters: placement.AllFilters()},
-		&placement.Request{VM: vm, Source: source.Name}, all)
-	for i := range e.Hosts {
-		v := &e.Hosts[i]
-		if v.Host == source.Name {
-			continue
-		}
-		if len(v.Why) == 0 {
-			takes = append(takes, *find(hosts, v.Host))
-			continue
-		}
-		at := slices.IndexFunc(refusals, func(r SharedRefusal) bool { return slices.Equal(r.Why, v.Why) })
-		if at < 0 {
-			at, refusals = len(refusals), append(refusals, SharedRefusal{Why: v.Why})
-		}
-		refusals[at].Hosts = append(refusals[at].Hosts, v.Host)
-	}
-	return takes, refusals
-}
-
-// find returns the host of a name, or nil.
-func find(hosts []placement.Host, name hypervisor.HostName) *placement.Host {
-	at := slices.IndexFunc(hosts, func(h placement.Host) bool { return h.Name == name })
-	if at < 0 {
 		return nil
 	}
-	return &hosts[at]
+	o := placement.Options{Source: source.Name,
+		Move: placement.CompareHosts(vm, source.Name, []placement.Host{*source})}
+	for i := range hosts {
+		if placement.Fits(vm, &hosts[i], o) {
+			takes = append(takes, &hosts[i])
+		}
+	}
+	return takes
+}
+
+// refusals says why hosts refuse a VM that is on a source, though they are empty.
+func refusals(vm *placement.VM, source *placement.Host, hosts []placement.Host) (all []SharedRefusal) {
+	if source == nil {
+		return nil
+	}
+	e := placement.Explain(&placement.Config{Filters: placement.AllFilters()},
+		&placement.Request{VM: vm, Source: source.Name}, append([]placement.Host{*source}, hosts...))
+	for i := range e.Hosts {
+		v := &e.Hosts[i]
+		if v.Host == source.Name || len(v.Why) == 0 {
+			continue
+		}
+		at := slices.IndexFunc(all, func(r SharedRefusal) bool { return slices.Equal(r.Why, v.Why) })
+		if at < 0 {
+			at, all = len(all), append(all, SharedRefusal{Why: v.Why})
+		}
+		all[at].Hosts = append(all[at].Hosts, v.Host)
+	}
+	return ownNames(all)
+}
+
+// byName finds hosts by their names.
+func byName(hosts []placement.Host) map[hypervisor.HostName]*placement.Host {
+	all := make(map[hypervisor.HostName]*placement.Host, len(hosts))
+	for i := range hosts {
+		all[hosts[i].Name] = &hosts[i]
+	}
+	return all
 }
 
 // mostDrains is how many drains are planned for each host until an order is given up.
@@ -289,12 +339,16 @@ func (u *upgrader) search(f *inventory.Fleet, rest []hypervisor.HostName, steps 
 // else to any.
 func (u *upgrader) drain(f *inventory.Fleet, host hypervisor.HostName, rest []hypervisor.HostName) (
 	UpgradeStep, bool) {
+	later := make(map[hypervisor.HostName]bool, len(rest))
+	for _, name := range rest {
+		later[name] = true
+	}
 	for _, once := range []bool{true, false} {
 		u.drains++
 		now := *f
 		now.Hosts = slices.Clone(f.Hosts)
 		for i := range now.Hosts {
-			if h := &now.Hosts[i]; once && slices.Contains(rest, h.Name) {
+			if h := &now.Hosts[i]; once && later[h.Name] {
 				h.Cordoned = true
 			}
 		}

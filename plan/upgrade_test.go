@@ -13,6 +13,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/plan"
 )
 
@@ -308,6 +309,64 @@ func bruteUpgrade(f *inventory.Fleet, after []inventory.Host) bool {
 					push(state{s.at[:vm] + fmt.Sprint(to) + s.at[vm+1:], s.done})
 				}
 			}
+		}
+	}
+	return false
+}
+
+// VMs that are alike are looked at once: the answers are those of a look at each, whatever is known of its host.
+func TestAnUpgradeAnswersForEachVM(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cpu := func(what string) string {
+			return rapid.SampledFrom([]string{"", ", arch: x86_64, cpuModels: [a], cpuFeatures: [x]",
+				", arch: x86_64, cpuModels: [a, b], cpuFeatures: [x, y]", ", hypervisor: QEMU 9.2"}).Draw(t, what)
+		}
+		var old, new, vms strings.Builder
+		n := rapid.IntRange(2, 4).Draw(t, "hosts")
+		for i := range n {
+			fmt.Fprintf(&old, "- {name: n%d, memory: 64GiB, cpus: 8%s}\n", i, cpu("before"))
+			fmt.Fprintf(&new, "- {name: n%d, memory: 64GiB, cpus: 8%s}\n", i, cpu("after"))
+			for j := range 3 {
+				fmt.Fprintf(&vms, "- {name: v%d-%d, host: n%d, memory: 1GiB%s}\n", i, j, i,
+					rapid.SampledFrom([]string{"", ", platform: {cpuModel: b}", ", platform: {cpuFeatures: [x]}"}).Draw(t, "asks"))
+			}
+		}
+		before, err := readFleet("old.yaml", []byte("evictionStrategy: LiveMigrate\nhosts:\n"+old.String()+"vms:\n"+vms.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := readFleet("new.yaml", []byte("hosts:\n"+new.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var hosts []hypervisor.HostName
+		for i := range before.Hosts {
+			hosts = append(hosts, before.Hosts[i].Name)
+		}
+		p := plan.Upgrade(before, after.Hosts, hosts, evacuation.Params{})
+		for i := range before.VMs {
+			v := &before.VMs[i]
+			cannot := slices.ContainsFunc(p.Forward, func(o plan.Incompatible) bool { return o.VM == v.ID })
+			if want := !taken(before, v, after.Hosts); cannot != want {
+				t.Fatalf("%s cannot move: %v, want %v\n%s%s%s", v.ID, cannot, want, &old, &vms, &new)
+			}
+		}
+	})
+}
+
+// taken reports whether a host takes a VM as it is on its own.
+func taken(before *inventory.Fleet, v *inventory.VM, hosts []inventory.Host) bool {
+	var from *placement.Facts
+	for i := range before.Hosts {
+		if before.Hosts[i].Name == v.Host {
+			from = before.Hosts[i].Facts
+		}
+	}
+	vm := inventory.PlacementVM(v)
+	for i := range hosts {
+		h := inventory.PlacementHost(&hosts[i])
+		if len(placement.Check(&vm, &h, placement.Options{Move: &placement.Move{Source: from}})) == 0 {
+			return true
 		}
 	}
 	return false
