@@ -18,7 +18,7 @@ type Document struct {
 	Keep   int  `json:"keep,omitempty" yaml:"keep,omitempty"`
 	Strict bool `json:"strict,omitempty" yaml:"strict,omitempty"`
 	// Limits are those that the times of the plan hold for; nil is not known. They are the controller's to
-	// set: whoever carries the plan out compares.
+	// set: the commands that carry the plan out compare.
 	Limits *DocumentLimits `json:"limits,omitempty" yaml:"limits,omitempty"`
 	// Batches are carried out one after another. A drain has one.
 	Batches []DocumentBatch `json:"batches" yaml:"batches"`

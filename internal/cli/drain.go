@@ -33,8 +33,8 @@ type drainFlags struct {
 const plannerDrainHelp = `Plan how hosts are drained with as few moves as possible, without changing
 anything. The fleet can have any format that godwit reads: its own YAML, a scenario (its events are
 ignored), the output of kubectl, and the other formats of godwit help convert; or it is the URL of a
-store, as bolt:PATH, for the cluster as it is now. Hosts may be
-written as ranges: "a[1-4]".
+store, as bolt:PATH or tls://HOST:PORT, for the cluster as it is now; --config is then the file of its
+controller, with its limits, policies, quotas and timeouts. Hosts may be written as ranges: "a[1-4]".
 
 Plans obey all placement rules, in every order in which the moves of a wave can begin and end, and
 an independent verifier checks them. For what is impossible the plan gives a proof that can be
