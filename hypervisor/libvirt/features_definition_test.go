@@ -3,6 +3,7 @@
 package libvirt_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -130,6 +131,26 @@ func TestAForeignDomainMovesThereAndBack(t *testing.T) {
 	w.keeps(hosta, oddVM, append(foreignParts, "<vcpu placement='static'>2</vcpu>",
 		"<memory unit='KiB'>24576</memory>"))
 	w.ends(hosta, oddVM)
+}
+
+// A start that libvirt refuses leaves a domain of another client as it was: nothing is kept of it.
+func TestAForeignDomainWhoseStartIsRefusedStaysAsItWas(t *testing.T) {
+	w := newTrial(t, nil)
+	w.virshFile(hosta, "define", w.foreignXML(oddName,
+		"<interface type='network'><source network='missing'/></interface>"))
+	vm := w.Domain(hosta, oddVM).VM
+	for range 2 {
+		err := w.Host(hosta).Do(t.Context(), oddVM, hypervisor.Start{VM: vm})
+		if err == nil || errors.Is(err, hypervisor.Unknown) {
+			t.Fatalf("it was to start on a network that is missing: %v", err)
+		}
+		if d := w.Domain(hosta, oddVM); d.State != hypervisor.Shutoff || !d.VM.Equal(vm) {
+			t.Errorf("it is %v %+v, and was %+v", d.State, d.VM, vm)
+		}
+	}
+	w.keeps(hosta, oddVM, foreignParts)
+	w.Do(hosta, oddVM, hypervisor.Forget{})
+	backendtest.Bare(t, w.hosts)
 }
 
 // A transient domain stays one, and leaves nothing behind.

@@ -99,7 +99,7 @@ func (d guest) Start(ctx context.Context, f found, vm hypervisor.VM) error {
 			return err // it may have started: the worker looks at what libvirt shows
 		}
 		d.Node.Unreserve(d.ID)
-		if before == nil && f.State == hypervisor.Absent {
+		if before == nil { // nothing was kept of it: it is another client's, or it was not here
 			return errors.Join(err, d.Remove())
 		}
 		return errors.Join(err, d.Put(true, func(r *domainRecord) { *r = *before }))

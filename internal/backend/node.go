@@ -253,11 +253,11 @@ func (n *Node[D, J]) Change(ctx context.Context, op string, vm hypervisor.VMID,
 	if err != nil {
 		return n.Explain(op, vm, err)
 	}
+	defer d.Trigger() // there may be a next step now
+	defer release()   // also when act panics: Close waits for it
 	if err = gone(ctx); err == nil {
 		err = act(d)
 	}
-	release()
-	d.Trigger() // there may be a next step now
 	return n.Explain(op, vm, err)
 }
 

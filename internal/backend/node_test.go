@@ -93,6 +93,25 @@ func TestDomainLock(t *testing.T) {
 	})
 }
 
+// TestAChangeThatPanicsUnlocksItsDomain: the panic ends what asked, and the host can still be closed.
+func TestAChangeThatPanicsUnlocksItsDomain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, _ := newNode(t)
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic was swallowed")
+				}
+			}()
+			_ = n.Change(t.Context(), "Start", "a", func(*lockable) error { panic("no such rule") })
+		}()
+		brief, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		must(t, n.Change(brief, "Start", "a", func(*lockable) error { return nil }))
+		n.Close()
+	})
+}
+
 // TestClose: Close waits until every domain is unlocked, and Lock fails afterwards.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -41,6 +41,7 @@ type Agent struct {
 // has not reached the store for a while it begins anew, and is admitted anew.
 func (a Agent) Run(ctx context.Context) error {
 	a.complete()
+	defer a.Supervisor.runs()()
 	a.Config.Admission = true
 	return a.each(ctx, a.Store, "agent/"+string(a.Host), a.Host, a.account, func(ctx context.Context) error {
 		for {

@@ -44,6 +44,7 @@ type Controller struct {
 // *store.IdentityError. While a store that is a *Gate was set back, it decides nothing.
 func (c Controller) Run(ctx context.Context) error {
 	c.complete()
+	defer c.Supervisor.runs()()
 	done, err := c.page()
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ type Supervisor struct {
 	mu     sync.Mutex
 	health *Health // of what runs; nil: nothing runs yet
 	ready  bool
+	ended  bool // what ran has ended, and does not begin again
 }
 
 // The variables by which systemd tells how to reach it.
@@ -83,6 +84,21 @@ func (s *Supervisor) Status(status string) {
 	}
 }
 
+// runs says that a daemon runs, until done is called. From then on the process is about to end, and
+// is not said to live: when something hangs in its end, the service manager ends it.
+func (s *Supervisor) runs() (done func()) {
+	if s == nil {
+		return func() {}
+	}
+	set := func(ended bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.ended = ended
+	}
+	set(false)
+	return func() { set(true) }
+}
+
 // follow takes the health of what runs; nil when nothing runs that could hang.
 func (s *Supervisor) follow(h *Health) {
 	if s == nil {
@@ -93,8 +109,8 @@ func (s *Supervisor) follow(h *Health) {
 	s.health = h
 }
 
-// Tend tells the service manager that the process lives, as long as its participants look, until
-// ctx ends; then it tells that the process stops.
+// Tend tells the service manager that the process lives, as long as its participants look and have not
+// ended for good, until ctx ends; then it tells that the process stops.
 func (s *Supervisor) Tend(ctx context.Context) {
 	if s == nil {
 		return
@@ -119,9 +135,13 @@ func (s *Supervisor) Tend(ctx context.Context) {
 // beat says that the process lives, if it does.
 func (s *Supervisor) beat() {
 	s.mu.Lock()
-	h := s.health
+	h, ended := s.health, s.ended
 	s.mu.Unlock()
-	if h == nil {
+	switch {
+	case ended:
+		s.Status("has ended, and its process has not: see the log")
+		return
+	case h == nil:
 		s.send("WATCHDOG=1")
 		return
 	}

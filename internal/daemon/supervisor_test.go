@@ -167,6 +167,50 @@ func TestAControllerThatHangsIsNotSaidToLive(t *testing.T) {
 	close(held.free)
 }
 
+// TestADaemonThatHasEndedIsNotSaidToLive: its process may hang in its end, and only the service manager
+// can end that. One that begins again lives again.
+func TestADaemonThatHasEndedIsNotSaidToLive(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "notify")
+	told := manager(t, name)
+	s := supervisor(t, name, "20000")
+	ctx, stop := context.WithCancel(context.Background())
+	tended := make(chan struct{})
+	go func() {
+		defer close(tended)
+		s.Tend(ctx)
+	}()
+	defer func() { stop(); <-tended }()
+	records, had := open(t), 0
+	for range 2 {
+		var d daemon.Controller
+		d.Name, d.Alone, d.Store, d.Supervisor = "a", true, records, s
+		short, end := context.WithCancel(ctx)
+		ended := make(chan error)
+		go func() { ended <- d.Run(short) }()
+		testutil.Eventually(t, "it is said to live", func() error {
+			if all := told(); strings.Count(all, "WATCHDOG=1\n") <= had {
+				return errors.New(all)
+			}
+			return nil
+		})
+		end()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		says := strings.Count(told(), "STATUS=has ended")
+		testutil.Eventually(t, "an interval is over", testutil.Holds(func() bool {
+			return strings.Count(told(), "STATUS=has ended") > says
+		}))
+		had = strings.Count(told(), "WATCHDOG=1\n")
+		testutil.Eventually(t, "three more are", testutil.Holds(func() bool {
+			return strings.Count(told(), "STATUS=has ended") > says+3
+		}))
+		if now := strings.Count(told(), "WATCHDOG=1\n"); now != had {
+			t.Errorf("it is said %d times more to live", now-had)
+		}
+	}
+}
+
 func TestWithoutAServiceManager(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
 	s, err := daemon.NewSupervisor()
