@@ -56,7 +56,8 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 		wrong := (domains[i].State != hypervisor.Running || !settled) &&
 			(domains[i].State != hypervisor.Paused || !v.Stands() || v.Trouble != "")
 		amiss = amiss || wrong
-		if wrong || first && v.ActiveMigration == "" && (!asWanted(v, &domains[i]) || a.uncounted(v)) {
+		if wrong || first && v.ActiveMigration == "" && (!asWanted(v, &domains[i]) ||
+			a.uncounted(v) || a.mayAutostart(v)) {
 			a.queue.Add(v.Key())
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,6 +100,42 @@ func TestAdoptingWhatRunsDoesNothing(t *testing.T) {
 	if store.writes != before || len(e.done) > 0 || len(s.noted) > 0 {
 		t.Errorf("%d writings, %q, %q", store.writes-before, e.names(), s.noted)
 	}
+}
+
+// The hypervisor starts no VM by itself that is at home here: one that runs when the agent begins, and one
+// that comes later. Each is asked for once, and what fails is told, once, and asked for again.
+func TestOnlyTheAgentStartsItsVMs(t *testing.T) {
+	s := newHarness(t, store.NewMemory())
+	s.AdvanceTo(s.Now().Add(time.Minute))
+	var asked []hypervisor.VMID
+	broken := errors.New("the disk is full")
+	s.agents["n1"] = agent.New("n1", agent.Config{DisableAutostart: func(_ context.Context, vm hypervisor.VMID) error {
+		asked = append(asked, vm)
+		return broken
+	}}, s.Host("n1"), s.as("n1", s.store), s)
+	reconcile := func(want ...hypervisor.VMID) {
+		t.Helper()
+		asked = nil
+		s.reconciles("n1")
+		if !slices.Equal(asked, want) {
+			t.Errorf("asked for %q, want %q", asked, want)
+		}
+	}
+	reconcile(vm)
+	s.changeVM(func(v *store.VM) { v.Reboots++ })
+	reconcile(vm)
+	if told := strings.Count(strings.Join(s.noted, "\n"), "the disk is full"); told != 1 {
+		t.Errorf("it was told %d times: %q", told, s.noted)
+	}
+	broken = nil
+	s.changeVM(func(v *store.VM) { v.Reboots++ })
+	reconcile(vm)
+	s.changeVM(func(v *store.VM) { v.Reboots++ })
+	reconcile()
+	other := hypervisor.VM{ID: "other", Memory: gib, CPUs: 1}
+	s.ok(s.Host("n1").Boot(other, fake.Workload{}))
+	s.put(&store.VM{VM: other, Host: "n1"})
+	reconcile("other")
 }
 
 // comes lets a VM arrive on n1 from n2, which is not reported yet.

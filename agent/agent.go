@@ -27,6 +27,7 @@ type Agent struct {
 	moves     migrationCache               // those that concern this host
 	home      localVMs                     // the VMs that are on this host
 	rebuilds  map[store.Key]*store.Rebuild // of VMs that were here
+	alone     map[hypervisor.VMID]bool     // VMs that only this agent starts
 	queue     workQueue
 	unmanaged []UnmanagedDomain
 	suspects  []hypervisor.VMID          // something was hinted of them, and they are not at home
@@ -52,6 +53,7 @@ func New(host hypervisor.HostName, config Config, hv hypervisor.Hypervisor, reco
 	}
 	return &Agent{host: host, config: config.Complete(), hv: hv, store: records, recorder: recorder,
 		rebuilds: map[store.Key]*store.Rebuild{}, warned: map[hypervisor.VMID]string{},
+		alone:     map[hypervisor.VMID]bool{},
 		unresized: map[hypervisor.VMID]refusedSize{}}
 }
 
@@ -221,6 +223,7 @@ func (a *Agent) atHome(v *store.VM) {
 // leftHome takes in that a VM is not at home here, or no longer.
 func (a *Agent) leftHome(vm hypervisor.VMID) {
 	a.home.Drop(vm)
+	delete(a.alone, vm)
 	a.moves.At(vm, nil)
 }
 

@@ -2,9 +2,11 @@ package agent
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"time"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/migration/convergence"
 )
@@ -42,6 +44,10 @@ type Config struct {
 	Ledger Ledger
 	// Epoch answers the epoch of the store, for VMs without a [store.Life]. Default: 0.
 	Epoch func() uint64
+	// DisableAutostart has the hypervisor not start a VM by itself when the host boots: it may have been
+	// started elsewhere by then. It is called for every VM that is at home here. Default: the hypervisor
+	// starts none.
+	DisableAutostart func(context.Context, hypervisor.VMID) error
 	// Connections is how many connections a transfer takes where several can be used and lost.
 	// Default: 8 (KubeVirt v1.9.0 migration-source.go:724).
 	Connections int

@@ -27,6 +27,7 @@ func (a *Agent) keepRunning(ctx context.Context, v *store.VM, now time.Time) err
 	if err != nil {
 		return a.unknown(ctx, v, err, now)
 	}
+	a.startsAlone(ctx, v, now)
 	if why := a.overruled(v); why != "" && (rests(d.State) || a.isHere(v)) {
 		_, err := a.troubled(ctx, v, why, now)
 		return err
@@ -54,6 +55,23 @@ func (a *Agent) keepRunning(ctx context.Context, v *store.VM, now time.Time) err
 		return a.onTheWay(ctx, v, d, now)
 	}
 	return nil
+}
+
+// startsAlone has only this agent start a VM from now on, and not its hypervisor when the host boots.
+func (a *Agent) startsAlone(ctx context.Context, v *store.VM, now time.Time) {
+	if !a.mayAutostart(v) {
+		return
+	}
+	if err := a.config.DisableAutostart(ctx, v.VM.ID); err != nil {
+		a.warn(v.VM.ID, "may be started with its host, although it runs elsewhere then: "+errorText(err), now)
+		return
+	}
+	a.alone[v.VM.ID] = true
+}
+
+// mayAutostart reports whether the hypervisor may start a VM by itself, as far as is known.
+func (a *Agent) mayAutostart(v *store.VM) bool {
+	return a.config.DisableAutostart != nil && !a.alone[v.VM.ID]
 }
 
 // rests reports whether a VM in this state does not run, and is started if it shall.

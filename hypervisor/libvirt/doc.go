@@ -67,8 +67,10 @@
 // Where a local disk is to arrive, nothing may be: Receive refuses an image that exists, and
 // removes the images of a copy that has failed.
 //
-// Autostart is taken away from a source while its VM moves, so that its host does not
-// start it anew, and is given to the target when it has arrived, or back. A managed
+// libvirt's autostart is switched off for every VM that is started, sent or received here, and
+// for those of which something is kept when the Host is opened; Host.DisableAutostart does it
+// for others. It is never switched on: libvirtd would start the VM when its host boots, although
+// it was started elsewhere meanwhile. A managed
 // save is left alone: Start continues it, and neither Forget nor Release removes a
 // definition that has one, because it is the VM's memory.
 //

@@ -211,14 +211,11 @@ func (d move) Resume(ctx context.Context, f found, c hypervisor.Resume) error {
 			return err
 		}
 	}
-	return d.endJob(ctx, stageResumed, "the source resumed")
+	return d.endJob(stageResumed, "the source resumed")
 }
 
 // endJob notes, for good, that a source takes part in its job no more.
-func (d move) endJob(ctx context.Context, stage stage, why string) error {
-	if err := d.ended(ctx); err != nil {
-		return err
-	}
+func (d move) endJob(stage stage, why string) error {
 	err := d.Put(true, func(r *domainRecord) { r.Unresolved = false })
 	if err != nil {
 		return err
@@ -252,7 +249,7 @@ func (d move) Abandon(ctx context.Context, f found, c hypervisor.Abandon) error 
 			return err
 		}
 	}
-	if err := d.endJob(ctx, stageAbandoned, "its memory was given up"); err != nil {
+	if err := d.endJob(stageAbandoned, "its memory was given up"); err != nil {
 		return err
 	}
 	d.Node.Unreserve(d.ID)

@@ -19,14 +19,13 @@ func TestAVMAtRestMovesColdAndStartsThere(t *testing.T) {
 	w.begin("job", vm.ID, transferOptions{})
 	w.Until(hosta, "job", hypervisor.JobSucceeded)
 	w.Becomes(hostb, vm.ID, hypervisor.Shutoff)
-	if a := w.dominfo(hosta, vm.ID, "Autostart"); a != "disable" {
-		t.Errorf("what is left at the source would start with its host: %s", a)
+	for _, n := range []name{hosta, hostb} {
+		if a := w.autostarts(n, vm.ID); a != "disable" {
+			t.Errorf("it would start with %s: %s", n, a)
+		}
 	}
 	w.Refuses(hosta, vm.ID, hypervisor.Start{VM: vm}, hypervisor.Conflict)
 	w.Do(hosta, vm.ID, moved("job", vm.ID, hostb))
-	w.Eventually("it starts with its target", func() bool {
-		return w.dominfo(hostb, vm.ID, "Autostart") == "enable"
-	})
 	w.start(hostb, vm)
 	w.sound(hostb, vm.ID)
 	w.ends(hostb, vm.ID)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -181,36 +182,85 @@ func TestATransientDomainStaysTransient(t *testing.T) {
 	w.ends(hostb, id)
 }
 
-// A persistent domain is one at its target, and until Release at its source. It
-// starts with the host where it is, and with no other.
-func TestAutostartGoesWithTheVM(t *testing.T) {
+// autostarts returns what libvirt says of a domain's autostart: enable or disable.
+func (w *trial) autostarts(n name, id vmid) string {
+	w.T.Helper()
+	return w.dominfo(n, id, "Autostart")
+}
+
+// libvirtd starts no VM of ours when its host boots: it may have been started elsewhere by then. A persistent
+// domain is one at its target, and until Release at its source.
+func TestAutostartIsSwitchedOffForGood(t *testing.T) {
 	w := newTrial(t, nil)
 	vm := w.vm(traveller, restless)
+	off := func(when string, n name) {
+		t.Helper()
+		if a := w.autostarts(n, vm.ID); a != "disable" {
+			t.Errorf("%s it would start with %s: %s", when, n, a)
+		}
+	}
+	on := func() { w.virsh(hosta, "autostart", domainOf(vm.ID)) }
 	w.start(hosta, vm)
-	w.virsh(hosta, "autostart", domainOf(vm.ID))
+	on()
 	w.moving("cancelled", vm.ID, transferOptions{Bandwidth: slow})
-	if a := w.dominfo(hosta, vm.ID, "Autostart"); a != "disable" {
-		t.Errorf("while it moves it would start with its source: %s", a)
-	}
+	off("while it moves", hosta)
 	w.cancelled("cancelled", vm.ID)
-	if a := w.dominfo(hosta, vm.ID, "Autostart"); a != "enable" {
-		t.Errorf("after a move that was cancelled it does not start with its host: %s", a)
+	off("after a move that was cancelled", hosta)
+	on()
+	if _, err := w.open(hosta); err != nil {
+		t.Fatal(err)
 	}
+	off("when its host is opened", hosta)
+	on()
+	w.Do(hosta, vm.ID, hypervisor.Kill{}, hypervisor.Start{VM: vm})
+	off("after a start", hosta)
+	on()
 	w.begin("job", vm.ID, transferOptions{})
 	w.Until(hosta, "job", hypervisor.JobSucceeded)
 	w.sound(hostb, vm.ID)
-	p, a := w.dominfo(hosta, vm.ID, "Persistent"), w.dominfo(hosta, vm.ID, "Autostart")
-	if p != "yes" || a != "disable" {
-		t.Errorf("before Release it is at its source persistent %s, autostart %s", p, a)
+	if p := w.dominfo(hosta, vm.ID, "Persistent"); p != "yes" {
+		t.Errorf("before Release it is at its source persistent %s", p)
 	}
-	w.Eventually("it starts with its target", func() bool {
-		return w.dominfo(hostb, vm.ID, "Autostart") == "enable"
-	})
+	off("before Release", hosta)
 	w.Do(hosta, vm.ID, moved("job", vm.ID, hostb))
+	off("after the move", hostb)
 	if got := w.virsh(hosta, "list", "--all", "--name"); got != "" {
 		t.Errorf("after Release the source still has %q", got)
 	}
 	w.ends(hostb, vm.ID)
+}
+
+// What libvirtd starts is known, and is switched off for a VM of which nothing is kept when that is asked,
+// and for none besides.
+func TestDisableAutostart(t *testing.T) {
+	w := newTrial(t, nil)
+	h := w.hosts[hosta]
+	for _, name := range []string{oddName, "other"} {
+		w.virshFile(hosta, "define", w.foreignXML(name, ""))
+		w.virsh(hosta, "autostart", name)
+	}
+	w.virshFile(hosta, "create", w.foreignXML("passing", ""))
+	for range 2 {
+		for _, id := range []vmid{oddVM, "default/passing", "default/missing"} {
+			if err := h.DisableAutostart(t.Context(), id); err != nil {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+	}
+	names, err := h.Autostarted(t.Context())
+	if err != nil || !slices.Equal(names, []string{"other"}) {
+		t.Errorf("libvirtd starts %q: %v", names, err)
+	}
+	if _, err := w.open(hosta); err != nil {
+		t.Fatal(err)
+	}
+	if a := w.autostarts(hosta, "default/other"); a != "enable" {
+		t.Errorf("a domain of which nothing is kept does not start any more: %s", a)
+	}
+	w.virsh(hosta, "destroy", "passing")
+	for _, name := range []string{oddName, "other"} {
+		w.virsh(hosta, "undefine", name)
+	}
 }
 
 // A saved state is the VM's memory: it is not thrown away, and Start goes on with it.
@@ -292,16 +342,12 @@ func TestARewriteThatFailsEndsTheJob(t *testing.T) {
 	})
 	vm := w.vm(traveller, calm)
 	w.start(hosta, vm)
-	w.virsh(hosta, "autostart", domainOf(vm.ID))
 	backendtest.Refused(t, w.send("job", vm.ID, transferOptions{}), hypervisor.Invalid,
 		"no such rule")
 	if p := w.Progress(hosta, "job"); p.Status != hypervisor.JobFailed || p.Error == "" {
 		t.Errorf("the job is %v: %q", p.Status, p.Error)
 	}
 	w.stays("job", vm.ID)
-	if a := w.dominfo(hosta, vm.ID, "Autostart"); a != "enable" {
-		t.Errorf("it does not start with its host any more: %s", a)
-	}
 	w.Do(hosta, vm.ID, hypervisor.Pause{}, hypervisor.Unpause{})
 	w.ends(hosta, vm.ID)
 }

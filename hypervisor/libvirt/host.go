@@ -64,6 +64,9 @@ func open(ctx context.Context, config Config) (*Host, error) {
 	if err == nil {
 		err = n.FindBarred(ctx)
 	}
+	if err == nil {
+		err = n.DisableAutostarts(ctx)
+	}
 	if err != nil {
 		return nil, errors.Join(err, h.Close())
 	}

@@ -144,7 +144,9 @@ func (d guest) boot(ctx context.Context, f found, vm hypervisor.VM) error {
 			return err
 		}
 		defer func() { _ = dom.Free() }()
-		err = dom.Create()
+		if err = disableAutostart(dom); err == nil {
+			err = dom.Create()
+		}
 		if err != nil && f.State == hypervisor.Absent {
 			err = errors.Join(err, dom.Undefine())
 		}

@@ -156,16 +156,6 @@ func expected(f found, t targetAddress, job hypervisor.JobID) error {
 // accept notes the job, so that it is not forgotten whatever happens next. The job comes
 // last: one that is known is one that its domain names, and that is brought to an end.
 func (d move) accept(ctx context.Context, f found, out hypervisor.Outgoing) error {
-	autostart := false
-	if f.Observed.Defined {
-		err := d.Do(ctx, func(dom *libvirt.Domain) (err error) {
-			autostart, err = dom.GetAutostart()
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
 	j := &jobRecord{Job: backend.Job[stage]{ID: out.Job, VM: f.VM, Role: backend.Source,
 		Stage: stageSending, Started: time.Now().UTC().Round(0), Target: out.Target,
 		Address: out.Address, Options: out.Options, Cold: f.State == hypervisor.Shutoff},
@@ -173,7 +163,7 @@ func (d move) accept(ctx context.Context, f found, out hypervisor.Outgoing) erro
 	j.Last = j.First()
 	d.Forget()
 	err := d.Put(true, func(r *domainRecord) {
-		r.VM, r.Job, r.Autostart, r.Ran = f.VM, out.Job, autostart, f.Observed.Run.Alive()
+		r.VM, r.Job, r.Autostart, r.Ran = f.VM, out.Job, false, f.Observed.Run.Alive()
 	})
 	if err != nil {
 		return err
@@ -185,7 +175,7 @@ func (d move) accept(ctx context.Context, f found, out hypervisor.Outgoing) erro
 func (d move) send(ctx context.Context) error {
 	err := d.request(ctx)
 	if errors.Is(err, hypervisor.Invalid) {
-		return errors.Join(err, d.endJob(ctx, stageKept, backend.ErrorText(err)))
+		return errors.Join(err, d.endJob(stageKept, backend.ErrorText(err)))
 	}
 	return err
 }
@@ -279,8 +269,8 @@ func (d move) prepare(ctx context.Context, rec *domainRecord, j *jobRecord) erro
 		}
 		err = dom.SetMetadata(libvirt.DOMAIN_METADATA_ELEMENT, text, domxml.MarkPrefix,
 			domxml.MarkURI, where)
-		if err == nil && rec.Autostart {
-			err = dom.SetAutostart(false)
+		if err == nil {
+			err = disableAutostart(dom)
 		}
 		if err == nil && active { // QEMU keeps that of an earlier job
 			limit := cmp.Or(j.Options.Downtime, defaultDowntime)

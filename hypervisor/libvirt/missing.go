@@ -47,6 +47,16 @@ func (h *Host) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domai
 	return hypervisor.Domain{VM: hypervisor.VM{ID: vm}}, h.refuse(ctx, "Domain", vm)
 }
 
+// DisableAutostart answers Unsupported.
+func (h *Host) DisableAutostart(ctx context.Context, vm hypervisor.VMID) error {
+	return h.refuse(ctx, "DisableAutostart", vm)
+}
+
+// Autostarted answers Unsupported.
+func (h *Host) Autostarted(ctx context.Context) ([]string, error) {
+	return nil, h.refuse(ctx, "Autostarted", "")
+}
+
 // Receive answers Unsupported.
 func (h *Host) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address, error) {
 	return "", h.refuse(ctx, "Receive", in.VM.ID)

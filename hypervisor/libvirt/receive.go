@@ -5,9 +5,8 @@ package libvirt
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"time"
-
-	"libvirt.org/go/libvirt"
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/backend"
@@ -171,11 +170,8 @@ func (d move) lapse(ctx context.Context) error {
 
 // arrive: the VM is here, and this host's own.
 func (d move) arrive(ctx context.Context, s observation) error {
-	if s.Mark.Autostart && s.Defined {
-		err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.SetAutostart(true) })
-		if err != nil {
-			return err
-		}
+	if err := d.Do(ctx, disableAutostart); err != nil && !errors.Is(err, hypervisor.NotFound) {
+		return err
 	}
 	postcopy := s.Run == runsPostCopy || s.Run == runsPostCopyFailed
 	ran := d.Record().Ran || s.Run.Alive()
@@ -209,6 +205,6 @@ func (d move) recovered(s observation) error {
 
 // mark is godwit's own note in a domain.
 func (d move) mark(rec *domainRecord, j *jobRecord) domxml.Mark {
-	return domxml.Mark{VM: rec.VM, Job: j.ID, Autostart: rec.Autostart, Source: d.Node.Name,
-		From: d.Node.Peer, Cold: j.Cold, Resting: j.Resting}
+	return domxml.Mark{VM: rec.VM, Job: j.ID, Source: d.Node.Name, From: d.Node.Peer,
+		Cold: j.Cold, Resting: j.Resting}
 }

@@ -14,8 +14,7 @@ type domainRecord struct {
 	UUID string
 	// Crashed: it rests, and has lost its memory unasked.
 	Crashed bool
-	// Autostart: libvirt started the domain with its host, until a migration took
-	// that away so that a source that is left behind never starts.
+	// Autostart is only read: an earlier version gave it back to a VM that had stayed.
 	Autostart bool
 	// Move is the disk that goes to another image; nil is none. It is replaced, never changed.
 	Move *backend.DiskMove `json:",omitempty"`

@@ -122,15 +122,14 @@ func (d move) keep(ctx context.Context, s observation) error {
 		return nil
 	}
 	p := d.final(ctx, d.Job(), s)
-	err := d.ended(ctx)
-	if j := d.Job(); err == nil && s.Run == runPausedUser && j.GuestPaused &&
+	if j := d.Job(); s.Run == runPausedUser && j.GuestPaused &&
 		!j.Resting { // it was paused when libvirt had given up already
-		err = d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Resume() })
+		err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Resume() })
+		if err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	err = d.PutJob(true, func(j *jobRecord) {
+	err := d.PutJob(true, func(j *jobRecord) {
 		j.Stage, j.Last = stageKept, p
 		j.Last.Status, j.Last.Error, j.Last.Downtime = hypervisor.JobFailed, d.Why(), 0
 		if j.Cancelled {
@@ -142,19 +141,6 @@ func (d move) keep(ctx context.Context, s observation) error {
 		err = d.Put(true, func(r *domainRecord) { r.Unresolved = false })
 	}
 	return err
-}
-
-// ended gives a VM that stays what a migration takes away.
-func (d move) ended(ctx context.Context) error {
-	if !d.Record().Autostart {
-		return nil
-	}
-	return d.Do(ctx, func(dom *libvirt.Domain) error {
-		if defined, err := dom.IsPersistent(); err != nil || !defined {
-			return err
-		}
-		return dom.SetAutostart(true)
-	})
 }
 
 // strand: only the target knows how it ended. What libvirt let run again stands until

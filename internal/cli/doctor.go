@@ -15,12 +15,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/internal/daemon"
 )
 
 const doctorHelp = `Check on a host what will hurt when it runs VMs and migrates them: KVM, what runs the VMs,
-userfaultfd for post-copy, huge pages, the clock, disk space; with --address the port and the MTU;
+userfaultfd for post-copy, huge pages, the clock, disk space; with libvirt what is started when the host
+boots; with --address the port and the MTU;
 with --tls-dir the certificates and when they end; with --store whether it answers; with --peer
 whether a daemon of another host answers, and whether its clock agrees. It changes nothing.
 
@@ -58,6 +60,9 @@ func DoctorCommand() *cobra.Command {
 			Hypervisor: func(ctx context.Context) (string, error) { return software(ctx, h) }}
 		if h.Dir != "" {
 			config.Dirs = []string{h.Dir}
+		}
+		if h.Backend == daemon.Libvirt {
+			config.Autostarted = func(ctx context.Context) ([]string, error) { return autostarted(ctx, h) }
 		}
 		if f.url != "" {
 			u, err := f.Parse()
@@ -123,20 +128,38 @@ func withPort(hosts []string, port int) (all []string) {
 
 // software asks what runs VMs, as an agent would begin, in a directory that is removed again.
 func software(ctx context.Context, h daemon.HostConfig) (string, error) {
+	var is hypervisor.Host
+	err := opened(ctx, h, func(host daemon.Host) (err error) {
+		is, err = host.Host(ctx)
+		return err
+	})
+	return is.Software, err
+}
+
+// autostarted asks which domains libvirtd starts when the host boots.
+func autostarted(ctx context.Context, h daemon.HostConfig) (names []string, err error) {
+	err = opened(ctx, h, func(host daemon.Host) (err error) {
+		names, err = daemon.Autostarted(ctx, host)
+		return err
+	})
+	return names, err
+}
+
+// opened opens a host for a while.
+func opened(ctx context.Context, h daemon.HostConfig, ask func(daemon.Host) error) error {
 	dir, err := os.MkdirTemp("/tmp", "godwit-doctor-") // the paths of sockets must be short
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer os.RemoveAll(dir)
 	host, err := daemon.OpenHost(ctx, daemon.HostConfig{Name: "doctor", Backend: h.Backend, URI: h.URI,
 		QEMU: h.QEMU, Accelerator: h.Accelerator, Dir: filepath.Join(dir, "d"),
 		Locks: filepath.Join(dir, "locks")})
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer host.Close()
-	is, err := host.Host(ctx)
-	return is.Software, err
+	return ask(host)
 }
 
 // answering asks a store for anything.

@@ -57,6 +57,9 @@ type HostCheck struct {
 	MeasureFor time.Duration
 	// Hypervisor asks what runs VMs here: "QEMU 7.2.22, kvm".
 	Hypervisor func(context.Context) (string, error)
+	// Autostarted lists the domains that libvirtd starts when the host boots. Default: there is no libvirtd,
+	// and libvirt-guests is not looked at either.
+	Autostarted func(context.Context) ([]string, error)
 	// Store asks whether the store answers.
 	Store func(context.Context) error
 	// Userfaultfd tries what post-copy needs. Default: the kernel's.
@@ -87,6 +90,9 @@ func CheckHost(ctx context.Context, c HostCheck) []HostResult {
 	all := []HostResult{c.kvm(), c.postCopy(), c.hugePages(), c.clock()}
 	if c.Hypervisor != nil {
 		all = append(all, c.hypervisor(ctx))
+	}
+	if c.Autostarted != nil {
+		all = append(all, c.autostart(ctx), c.libvirtGuests())
 	}
 	if c.Store != nil {
 		all = append(all, c.store(ctx))
@@ -176,6 +182,60 @@ func (c *HostCheck) hypervisor(ctx context.Context) HostResult {
 		return HostResult{"hypervisor", Warning, software + ": VMs run in software", "see the check of KVM"}
 	}
 	return HostResult{"hypervisor", OK, software, ""}
+}
+
+// autostart warns of domains that libvirtd starts before the agent can say where their VMs are.
+func (c *HostCheck) autostart(ctx context.Context) HostResult {
+	const check = "autostart"
+	names, err := c.Autostarted(ctx)
+	switch {
+	case err != nil:
+		return HostResult{check, Warning, "libvirtd does not say what it starts when the host boots: " + err.Error(),
+			"start libvirtd"}
+	case len(names) > 0:
+		return HostResult{check, Warning, "libvirtd starts when the host boots: " + strings.Join(names, ", ") +
+			"; a VM that was started on another host meanwhile runs twice then",
+			"for each that is a VM of godwit: virsh autostart --disable NAME"}
+	}
+	return HostResult{check, OK, "libvirtd starts no domain when the host boots", ""}
+}
+
+// Where libvirt-guests is configured, and what enables it.
+var (
+	guestsConfigs = []string{"etc/default/libvirt-guests", "etc/sysconfig/libvirt-guests"}
+	guestsEnabled = "etc/systemd/system/multi-user.target.wants/libvirt-guests.service"
+)
+
+// libvirtGuests warns when libvirt's service saves guests when the host shuts down, and starts them when it boots.
+// Source: libvirt 9.0 tools/libvirt-guests.sh.in (ON_BOOT is start unless it is set to another word).
+func (c *HostCheck) libvirtGuests() HostResult {
+	const check = "libvirt-guests"
+	if _, err := os.Lstat(filepath.Join(c.Root, guestsEnabled)); err != nil {
+		return HostResult{check, OK, "it is not enabled", ""}
+	}
+	onBoot := "start"
+	for _, name := range guestsConfigs {
+		text, err := os.ReadFile(filepath.Join(c.Root, name))
+		if err == nil {
+			onBoot = setting(string(text), "ON_BOOT", onBoot)
+		}
+	}
+	if onBoot == "ignore" {
+		return HostResult{check, OK, "it starts nothing when the host boots", ""}
+	}
+	return HostResult{check, Warning, "it starts the guests that ran when the host shut down; a VM that was started on " +
+		"another host meanwhile runs twice then", "set ON_BOOT=ignore in /" + guestsConfigs[0] + " or /" + guestsConfigs[1]}
+}
+
+// setting returns the last value of a variable in a file that a shell reads.
+func setting(text, name, value string) string {
+	for line := range strings.Lines(text) {
+		if v, is := strings.CutPrefix(strings.TrimSpace(line), name+"="); is {
+			value, _, _ = strings.Cut(v, "#")
+			value = strings.Trim(strings.TrimSpace(value), `"'`)
+		}
+	}
+	return value
 }
 
 func (c *HostCheck) store(ctx context.Context) HostResult {

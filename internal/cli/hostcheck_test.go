@@ -54,6 +54,7 @@ func result(t *testing.T, c cli.HostCheck, check string) cli.HostResult {
 
 func TestChecksOfAHost(t *testing.T) {
 	const pages = "MemTotal: 100 kB\nHugePages_Total:      64\nHugePages_Free:  "
+	const guests = "etc/systemd/system/multi-user.target.wants/libvirt-guests.service"
 	broken := errors.New("it is broken")
 	for _, row := range []struct {
 		name, check string
@@ -84,6 +85,19 @@ func TestChecksOfAHost(t *testing.T) {
 		{"VMs run with KVM", "hypervisor", nil, runs("QEMU 10.0, kvm", nil), cli.OK, "QEMU 10.0, kvm"},
 		{"VMs run in software", "hypervisor", nil, runs("QEMU 10.0, tcg", nil), cli.Warning, "software"},
 		{"nothing runs them", "hypervisor", nil, runs("", broken), cli.Failed, "broken"},
+		{"libvirtd starts nothing", "autostart", nil, starts(nil), cli.OK, "starts no domain"},
+		{"libvirtd starts domains", "autostart", nil, starts(nil, "web", "db"), cli.Warning, "web, db"},
+		{"libvirtd does not say", "autostart", nil, starts(broken), cli.Warning, "broken"},
+		{"libvirt-guests is not enabled", "libvirt-guests", nil, starts(nil), cli.OK, "not enabled"},
+		{"libvirt-guests starts guests unless told otherwise", "libvirt-guests", map[string]string{guests: ""},
+			starts(nil), cli.Warning, "starts the guests"},
+		{"its settings are comments", "libvirt-guests", map[string]string{guests: "",
+			"etc/default/libvirt-guests": "#ON_BOOT=ignore\n"}, starts(nil), cli.Warning, "starts the guests"},
+		{"libvirt-guests starts none", "libvirt-guests", map[string]string{guests: "",
+			"etc/default/libvirt-guests": "URIS=default\nON_BOOT=\"ignore\" # godwit does\n"}, starts(nil), cli.OK,
+			"starts nothing"},
+		{"elsewhere its settings are in another file", "libvirt-guests", map[string]string{guests: "",
+			"etc/sysconfig/libvirt-guests": "ON_BOOT=ignore"}, starts(nil), cli.OK, "starts nothing"},
 		{"the store answers", "store", nil,
 			func(c *cli.HostCheck) { c.Store = func(context.Context) error { return nil } }, cli.OK, "answers"},
 		{"it does not", "store", nil,
@@ -109,6 +123,12 @@ func TestChecksOfAHost(t *testing.T) {
 func runs(software string, err error) func(*cli.HostCheck) {
 	return func(c *cli.HostCheck) {
 		c.Hypervisor = func(context.Context) (string, error) { return software, err }
+	}
+}
+
+func starts(err error, names ...string) func(*cli.HostCheck) {
+	return func(c *cli.HostCheck) {
+		c.Autostarted = func(context.Context) ([]string, error) { return names, err }
 	}
 }
 

@@ -137,6 +137,9 @@ func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *sto
 	if t != nil {
 		t.Begin("begins")
 	}
+	if h, is := a.Hypervisor.(autostarter); is {
+		a.Config.DisableAutostart = h.DisableAutostart
+	}
 	h := newHints()
 	acting := agent.New(a.Host, a.Config, hv, over(t, times.over(h.follow(a.Store))), a.recorder(t))
 	loop := w.loop("agent", held.within(&notified{acting, a.Notifier}))
@@ -160,6 +163,20 @@ func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *sto
 		err = errors.Join(cause, err)
 	}
 	return err
+}
+
+// An autostarter is a hypervisor that can start VMs by itself when its host boots.
+type autostarter interface {
+	DisableAutostart(context.Context, hypervisor.VMID) error
+	Autostarted(context.Context) ([]string, error)
+}
+
+// Autostarted lists the domains that a host starts by itself when it boots.
+func Autostarted(ctx context.Context, h Host) ([]string, error) {
+	if a, is := h.(autostarter); is {
+		return a.Autostarted(ctx)
+	}
+	return nil, nil
 }
 
 // A Notifier is notified by a hypervisor when a VM has changed, and wakes its agent. It is safe for

@@ -27,8 +27,6 @@ type Mark struct {
 	VM hypervisor.VM
 	// Job is the migration that the domain takes part in, or took part in last.
 	Job hypervisor.JobID `json:",omitempty"`
-	// Autostart says that the VM is to be started with its host.
-	Autostart bool `json:",omitempty"`
 	// Source is the host that the domain came from; "" if it was made here.
 	Source hypervisor.HostName `json:",omitempty"`
 	// From is how other hosts' libvirtds connect to that of Source.

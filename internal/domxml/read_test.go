@@ -185,7 +185,7 @@ func TestABadMarkIsNotTheDomains(t *testing.T) {
 // and answers it without.
 func TestMarksGoThroughLibvirt(t *testing.T) {
 	mark := domxml.Mark{VM: hypervisor.VM{ID: "shop/<é𝄞>&'\"]]>", Memory: 1, CPUs: 1},
-		Job: "j\n\uffff", Autostart: true, Source: "n1"}
+		Job: "j\n\uffff", Cold: true, Source: "n1"}
 	text, err := mark.XML()
 	if err != nil {
 		t.Fatal(err)
