@@ -229,7 +229,7 @@ func (a *Agent) cleanUp(ctx context.Context, r *store.Rebuild, now time.Time) er
 		a.queue.At(r.Key(), now.Add(a.config.Resync))
 		return nil
 	case d.State.Rests():
-		if err := a.hv.Do(ctx, r.VM, hypervisor.Forget{}); err != nil {
+		if err := a.hv.Do(ctx, r.VM, hypervisor.Forget{Outdated: true}); err != nil {
 			return err
 		}
 		a.recorder.Note(now, a.host, r.VM, "what was left here is removed: it was rebuilt on "+

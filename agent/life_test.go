@@ -33,6 +33,9 @@ func (e *eyewitness) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Co
 		v.Operation == store.Nothing {
 		e.s.t.Errorf("%T was not announced", c)
 	}
+	if start, is := c.(hypervisor.Start); is && id == vm && start.Boot != v.Boots {
+		e.s.t.Errorf("start %d was announced, and %d is asked for", v.Boots, start.Boot)
+	}
 	if e.refuses != nil {
 		if err := e.refuses(c); err != nil {
 			return err

@@ -150,7 +150,7 @@ func (a *Agent) startAnew(ctx context.Context, v *store.VM, d hypervisor.Domain,
 	if !repeated {
 		a.recorder.Note(now, a.host, v.VM.ID, "starts anew")
 	}
-	err = a.hv.Do(ctx, v.VM.ID, hypervisor.Start{VM: v.Now()})
+	err = a.hv.Do(ctx, v.VM.ID, hypervisor.Start{VM: v.Now(), Boot: v.Boots})
 	if refuses(err, hypervisor.NoRoom, hypervisor.Invalid, hypervisor.Unsupported,
 		hypervisor.Conflict) {
 		_, told := a.troubled(ctx, v, "it does not start: "+errorText(err), now)

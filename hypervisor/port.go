@@ -167,7 +167,15 @@ type (
 	// name than the one that is commanded, no memory, a negative number of CPUs) and NoRoom for
 	// one that does not fit beside what runs and what is received here. A host that knows that the
 	// VM may run elsewhere, because its domain is Unresolved, may refuse with Conflict.
-	Start struct{ VM VM }
+	//
+	// A hypervisor that another client has told to save the VM's memory continues it, if the VM has not been
+	// started since on any host: its disks have changed then. Boot tells.
+	Start struct {
+		VM VM
+		// Boot is how often the VM has been started, on all hosts, with this start. Default: it is not
+		// counted, and memory that was saved is continued.
+		Boot int
+	}
 	// Stop asks the guest to shut down, and stops it by force after Grace; without Grace at once.
 	// The VM becomes Shutoff, and stays visible. A second Stop may shorten the grace. For a VM
 	// that rests it is done already; for one that is Paused it is a Conflict, because a guest that
@@ -254,8 +262,12 @@ type (
 	// rests is a Conflict.
 	MeasureDirtyRate struct{ For time.Duration }
 	// Forget removes a VM that is Shutoff or Crashed from its host: it is Absent. The files of
-	// its disks stay. What is not here is forgotten already; what runs or is paused is a Conflict.
-	Forget struct{}
+	// its disks stay. What is not here is forgotten already; what runs or is paused is a Conflict, and memory
+	// that another client has had saved may be one.
+	Forget struct {
+		// Outdated: the VM has been started elsewhere since. Memory that was saved here is removed, too.
+		Outdated bool
+	}
 
 	// Activate starts a received domain that was held; one whose guest was paused (StartPaused)
 	// rests. Repeated, it changes nothing. Without evidence it is Invalid. It is a Conflict for a

@@ -70,9 +70,10 @@
 // libvirt's autostart is switched off for every VM that is started, sent or received here, and
 // for those of which something is kept when the Host is opened; Host.DisableAutostart does it
 // for others. It is never switched on: libvirtd would start the VM when its host boots, although
-// it was started elsewhere meanwhile. A managed
-// save is left alone: Start continues it, and neither Forget nor Release removes a
-// definition that has one, because it is the VM's memory.
+// it was started elsewhere meanwhile.
+// A managed save is the VM's memory, and Forget removes no definition that has one. Start continues it, unless
+// the VM has been started elsewhere since, as the caller counts (hypervisor.Start.Boot): the disks are newer
+// then, and the save is removed. So it is when it is forgotten as outdated, or the VM has moved.
 //
 // # The caller's duties
 //

@@ -24,8 +24,12 @@ const undefineAll = libvirt.DOMAIN_UNDEFINE_SNAPSHOTS_METADATA |
 	libvirt.DOMAIN_UNDEFINE_CHECKPOINTS_METADATA | libvirt.DOMAIN_UNDEFINE_KEEP_NVRAM
 
 // Erase removes the domain from libvirt, with what is left of its process. One that
-// has a saved state is refused: it is the VM's memory.
-func (d *domain) Erase(ctx context.Context, s observation) error {
+// has a saved state is refused: it is the VM's memory; unless that is outdated.
+func (d *domain) Erase(ctx context.Context, s observation, outdated bool) error {
+	flags := undefineAll
+	if outdated {
+		flags |= libvirt.DOMAIN_UNDEFINE_MANAGED_SAVE
+	}
 	err := d.Do(ctx, func(dom *libvirt.Domain) error {
 		if s.Run.Alive() {
 			if err := dom.Destroy(); err != nil {
@@ -36,7 +40,7 @@ func (d *domain) Erase(ctx context.Context, s observation) error {
 		if err != nil || !defined {
 			return err
 		}
-		return dom.UndefineFlags(undefineAll)
+		return dom.UndefineFlags(flags)
 	})
 	if errors.Is(err, hypervisor.NotFound) {
 		return nil

@@ -137,7 +137,7 @@ func (d move) forsake(ctx context.Context, f found, here bool) error {
 			return err
 		}
 	}
-	return d.Erase(ctx, f.Observed)
+	return d.Erase(ctx, f.Observed, false)
 }
 
 // deserted reports whether the source of an incoming domain runs and sends no more,
@@ -292,7 +292,7 @@ func (d move) Release(ctx context.Context, f found, c hypervisor.Release) error 
 			return err
 		}
 	}
-	if err := d.Erase(ctx, f.Observed); err != nil {
+	if err := d.Erase(ctx, f.Observed, true); err != nil {
 		return err
 	}
 	if err := remove(ctx, d.Node, d.Name, f.VM); err != nil {

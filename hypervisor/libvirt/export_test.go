@@ -18,6 +18,11 @@ type (
 	TargetAddress = targetAddress
 )
 
+// Unsure and Continues are about memory that was saved.
+const Unsure = unsure
+
+var Continues = continues
+
 const (
 	Abandoned            = stageAbandoned
 	Abort                = stepAbort

@@ -284,6 +284,55 @@ func TestAManagedSaveIsLeftAlone(t *testing.T) {
 	w.ends(hosta, vm.ID)
 }
 
+// A saved state is continued only while the VM was started nowhere else since: its disks are newer then. That
+// a start was refused in between is no matter, and it moves with the VM which start was its last.
+func TestAnOutdatedManagedSaveIsNotContinued(t *testing.T) {
+	w := newTrial(t, nil)
+	vm, boot := w.vm(traveller, calm), 4
+	start := func(n name, boot int, want string) {
+		t.Helper()
+		w.Do(n, vm.ID, hypervisor.Start{VM: vm, Boot: boot})
+		if how := w.virsh(n, "domstate", "--reason", domainOf(vm.ID)); how != "running ("+want+")" {
+			t.Errorf("start %d on %s: it is %s, want %s", boot, n, how, want)
+		}
+		if saved := w.dominfo(n, vm.ID, "Managed save"); saved != "no" {
+			t.Errorf("start %d on %s: a managed save is left: %s", boot, n, saved)
+		}
+	}
+	save := func(n name) {
+		t.Helper()
+		w.virsh(n, "managedsave", domainOf(vm.ID))
+		w.Becomes(n, vm.ID, hypervisor.Shutoff)
+	}
+	start(hosta, boot, "booted")
+	save(hosta)
+	start(hosta, boot+1, "restored")
+	save(hosta)
+	large := vm
+	large.Memory = 64 * hypervisor.GiB
+	backendtest.Refused(t, w.Host(hosta).Do(t.Context(), vm.ID, hypervisor.Start{VM: large, Boot: boot + 2}),
+		hypervisor.NoRoom)
+	if _, err := w.open(hosta); err != nil {
+		t.Fatal(err)
+	}
+	start(hosta, boot+3, "restored")
+	w.move("job", w.Domain(hosta, vm.ID).VM, hosta, hostb)
+	save(hostb)
+	start(hostb, boot+4, "restored")
+	save(hostb)
+	start(hostb, boot+6, "booted") // start 5 was elsewhere
+	save(hostb)
+	start(hostb, boot+7, "restored")
+	save(hostb)
+	if err := w.Host(hostb).Do(t.Context(), vm.ID, hypervisor.Forget{}); err == nil {
+		t.Error("it was forgotten, with its memory")
+	}
+	w.Do(hostb, vm.ID, hypervisor.Forget{Outdated: true})
+	backendtest.Bare(t, w.hosts)
+	start(hostb, boot+9, "booted")
+	w.ends(hostb, vm.ID)
+}
+
 // What the guest does not see may be another thing at the target.
 func TestTheTargetMayDiffer(t *testing.T) {
 	for _, cold := range []bool{false, true} {

@@ -18,7 +18,8 @@ func TestRoundTrip(t *testing.T) {
 		flag := func(name string) bool { return backendtest.Flag(t, name) }
 		return &libvirt.DomainRecord{Domain: backendtest.Domain(t),
 				Name: backendtest.ID.Draw(t, "name"), UUID: backendtest.ID.Draw(t, "uuid"),
-				Crashed: flag("crashed"), Autostart: flag("autostart")},
+				Crashed: flag("crashed"), Autostart: flag("autostart"),
+				Boot: rapid.IntRange(-1, 9).Draw(t, "boot")},
 			&libvirt.Job{Job: backendtest.Job[libvirt.Stage](t), Seen: flag("seen"),
 				Unborn: flag("unborn"), Aborted: flag("aborted"), Again: flag("again"),
 				Stopped: flag("stopped"), Resting: flag("resting")}
@@ -42,6 +43,20 @@ func TestRecordedJournal(t *testing.T) {
 			Token: "token", Target: "n2", Address: "x", Options: options, GuestPaused: true,
 			Cancelled: true, PostCopied: true},
 			Seen: true, Unborn: true, Aborted: true, Again: true, Stopped: true, Resting: true})
+}
+
+// TestContinues: saved memory is continued by the start that follows the last one here, and by none that may
+// follow one elsewhere. A caller that does not count continues it.
+func TestContinues(t *testing.T) {
+	for _, row := range []struct {
+		last, boot int
+		want       bool
+	}{{0, 0, true}, {5, 0, true}, {0, 1, true}, {5, 6, true}, {5, 7, false}, {5, 5, false}, {5, 1, false},
+		{0, 2, false}, {libvirt.Unsure, 1, false}, {libvirt.Unsure, 6, false}} {
+		if got := libvirt.Continues(row.last, row.boot); got != row.want {
+			t.Errorf("start %d after %d continues: %v", row.boot, row.last, got)
+		}
+	}
 }
 
 // TestLiveStages: only a stage of a transfer under way is live, and who sends is not

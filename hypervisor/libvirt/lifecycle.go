@@ -47,9 +47,10 @@ type commands struct {
 	move
 }
 
-// Start runs a VM from its disks, or from the state that it was saved in.
-func (d guest) Start(ctx context.Context, f found, vm hypervisor.VM) error {
-	switch vm = vm.Started(); {
+// Start runs a VM from its disks, or from the state that it was saved in, if that is not outdated.
+func (d guest) Start(ctx context.Context, f found, c hypervisor.Start) error {
+	vm := c.VM.Started()
+	switch {
 	case vm.ID != d.ID:
 		return backend.Errorf(hypervisor.Invalid, "the VM's name is %q", vm.ID)
 	case f.State == hypervisor.Starting || f.State == hypervisor.Running ||
@@ -61,6 +62,11 @@ func (d guest) Start(ctx context.Context, f found, vm hypervisor.VM) error {
 	case f.State != hypervisor.Absent && !f.State.Rests(), f.Job != nil && f.Job.Stage.Live():
 		return f.Conflict()
 	}
+	s := start{VM: vm, Boot: c.Boot, Saved: continues(f.boot(), c.Boot)}
+	f, err := d.noteBoot(f, s)
+	if err != nil {
+		return err
+	}
 	if err := d.Node.Check(vm); err != nil {
 		return err
 	}
@@ -69,8 +75,7 @@ func (d guest) Start(ctx context.Context, f found, vm hypervisor.VM) error {
 			return err
 		}
 	}
-	f, err := d.chooseDisk(ctx, f, vm)
-	if err != nil {
+	if f, err = d.chooseDisk(ctx, f, vm); err != nil {
 		return err
 	}
 	if err := d.Node.Reserve(ctx, vm); err != nil {
@@ -81,18 +86,52 @@ func (d guest) Start(ctx context.Context, f found, vm hypervisor.VM) error {
 			return err
 		}
 	}
+	return d.begin(ctx, f, s)
+}
+
+// A start is a start of a VM.
+type start struct {
+	VM    hypervisor.VM
+	Boot  int  // as hypervisor.Start counts
+	Saved bool // a state that was saved may be continued
+}
+
+// boot is the start after which a state of the domain may have been saved.
+func (f found) boot() int {
+	if f.Rec != nil {
+		return f.Rec.Boot
+	}
+	return f.Observed.Mark.Boot // the journal knows nothing of it
+}
+
+// noteBoot notes a start that may continue what was saved, before it may be refused: the next one
+// follows it then.
+func (d guest) noteBoot(f found, s start) (found, error) {
+	if f.Rec == nil || !s.Saved || s.Boot == 0 {
+		return f, nil
+	}
+	err := d.Put(false, func(r *domainRecord) { r.Boot = s.Boot })
+	f.Rec = d.Record()
+	return f, err
+}
+
+// begin notes a start, and has libvirt perform it. The caller has reserved its room.
+func (d guest) begin(ctx context.Context, f found, s start) error {
 	before := f.Rec
-	err = d.Put(true, func(r *domainRecord) {
+	err := d.Put(true, func(r *domainRecord) {
 		if f.State == hypervisor.Absent { // whatever was here is no more
 			*r = domainRecord{Name: d.Name, Move: r.Move}
 		}
-		r.VM, r.Ran, r.Doing, r.By = vm, true, hypervisor.Starting, time.Time{}
+		r.VM, r.Ran, r.Doing, r.By = s.VM, true, hypervisor.Starting, time.Time{}
+		if r.Boot = s.Boot; !s.Saved {
+			r.Boot = unsure
+		}
 	})
 	if err == nil {
-		err = makeDisks(ctx, d.Node, d.Name, vm)
+		err = makeDisks(ctx, d.Node, d.Name, s.VM)
 	}
 	if err == nil {
-		err = d.boot(ctx, f, vm)
+		err = d.boot(ctx, f, s)
 	}
 	if err != nil {
 		if backend.KindOf(err) == hypervisor.Unknown {
@@ -105,28 +144,19 @@ func (d guest) Start(ctx context.Context, f found, vm hypervisor.VM) error {
 		return errors.Join(err, d.Put(true, func(r *domainRecord) { *r = *before }))
 	}
 	d.Node.Unreserve(d.ID) // what runs has taken its room
-	return d.Put(false, func(r *domainRecord) { r.Doing, r.Crashed = hypervisor.Absent, false })
+	return d.Put(false, func(r *domainRecord) { r.Doing, r.Crashed, r.Boot = hypervisor.Absent, false, s.Boot })
 }
 
 // boot defines the domain where it is not, or where another one is wanted, and starts
 // it. What cannot be started is not left defined.
-func (d guest) boot(ctx context.Context, f found, vm hypervisor.VM) error {
-	xml := ""
-	var err error
-	switch {
-	case f.State == hypervisor.Absent:
-		s := d.Node.Settings
-		s.DebugSocket = d.Node.DebugSocket(d.Name)
-		xml, err = domxml.Build(vm, s, domxml.Mark{VM: vm})
-	case !vm.Equal(f.VM):
-		if xml, err = domxml.Resize(f.Observed.XML, vm); err == nil {
-			mark := f.Observed.Mark // also what a journal that is lost would know
-			mark.VM = vm
-			xml, err = domxml.SetMark(xml, mark)
-		}
-	}
+func (d guest) boot(ctx context.Context, f found, s start) error {
+	xml, err := d.definition(f, s)
 	if err != nil {
 		return backend.Errorf(hypervisor.Invalid, "%w", err)
+	}
+	flags := libvirt.DOMAIN_NONE
+	if !s.Saved {
+		flags |= libvirt.DOMAIN_START_FORCE_BOOT
 	}
 	return d.Node.Conn.Act(ctx, func(c *conn.Connect) error {
 		if err := clearTombstone(c, d.Name); err != nil {
@@ -145,13 +175,32 @@ func (d guest) boot(ctx context.Context, f found, vm hypervisor.VM) error {
 		}
 		defer func() { _ = dom.Free() }()
 		if err = disableAutostart(dom); err == nil {
-			err = dom.Create()
+			err = dom.CreateWithFlags(flags)
 		}
 		if err != nil && f.State == hypervisor.Absent {
 			err = errors.Join(err, dom.Undefine())
 		}
 		return err
 	})
+}
+
+// definition is what is to be defined before a start; "" is nothing.
+func (d guest) definition(f found, s start) (string, error) {
+	switch {
+	case f.State == hypervisor.Absent:
+		settings := d.Node.Settings
+		settings.DebugSocket = d.Node.DebugSocket(d.Name)
+		return domxml.Build(s.VM, settings, domxml.Mark{VM: s.VM, Boot: s.Boot})
+	case s.VM.Equal(f.VM):
+		return "", nil
+	}
+	xml, err := domxml.Resize(f.Observed.XML, s.VM)
+	if err != nil {
+		return "", err
+	}
+	mark := f.Observed.Mark // also what a journal that is lost would know
+	mark.VM = s.VM
+	return domxml.SetMark(xml, mark)
 }
 
 // Stop asks the guest to shut down, and gives it time. A second Stop may shorten
@@ -274,13 +323,13 @@ func (d guest) Measure(ctx context.Context, f found, window time.Duration) error
 	return d.Put(false, func(r *domainRecord) { r.VM, r.Measuring, r.Ran = f.VM, until, true })
 }
 
-// Forget removes a VM that rests. The files of its disks stay. A saved state is the
-// VM's memory: libvirt refuses to remove the definition that it belongs to.
-func (d guest) Forget(ctx context.Context, f found) error {
+// Forget removes a VM that rests. The files of its disks stay. A saved state is the VM's memory, unless it
+// is outdated: libvirt refuses to remove the definition that it belongs to.
+func (d guest) Forget(ctx context.Context, f found, c hypervisor.Forget) error {
 	if !f.State.Rests() || f.Job != nil && f.Job.Stage.Live() || f.Unresolved() {
 		return f.Conflict()
 	}
-	if err := d.Erase(ctx, f.Observed); err != nil {
+	if err := d.Erase(ctx, f.Observed, c.Outdated); err != nil {
 		return err
 	}
 	return d.Remove()

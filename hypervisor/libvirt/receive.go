@@ -176,7 +176,7 @@ func (d move) arrive(ctx context.Context, s observation) error {
 	postcopy := s.Run == runsPostCopy || s.Run == runsPostCopyFailed
 	ran := d.Record().Ran || s.Run.Alive()
 	err := d.Put(true, func(r *domainRecord) {
-		r.Ran = ran
+		r.Ran, r.Boot = ran, s.Mark.Boot
 		r.Crashed = s.Run == runShutoffCrashed ||
 			s.Run == runShutoffUnknown && !s.Mark.Cold
 	})
@@ -205,6 +205,6 @@ func (d move) recovered(s observation) error {
 
 // mark is godwit's own note in a domain.
 func (d move) mark(rec *domainRecord, j *jobRecord) domxml.Mark {
-	return domxml.Mark{VM: rec.VM, Job: j.ID, Source: d.Node.Name, From: d.Node.Peer,
+	return domxml.Mark{VM: rec.VM, Job: j.ID, Boot: rec.Boot, Source: d.Node.Name, From: d.Node.Peer,
 		Cold: j.Cold, Resting: j.Resting}
 }

@@ -12,6 +12,10 @@ type domainRecord struct {
 	// Name and UUID are the domain's in libvirt.
 	Name string
 	UUID string
+	// Boot is the start after which the domain's memory may have been saved, as hypervisor.Start counts:
+	// the last one here, of which it is certain that libvirt has done it, or that came here with the VM.
+	// 0 is that it has not been started by anyone who counts.
+	Boot int `json:",omitempty"`
 	// Crashed: it rests, and has lost its memory unasked.
 	Crashed bool
 	// Autostart is only read: an earlier version gave it back to a VM that had stayed.
@@ -19,6 +23,14 @@ type domainRecord struct {
 	// Move is the disk that goes to another image; nil is none. It is replaced, never changed.
 	Move *backend.DiskMove `json:",omitempty"`
 }
+
+// unsure is the Boot of a domain of which a start was asked from its disks. Until libvirt has done it, memory
+// that was saved before may be there.
+const unsure = -1
+
+// continues reports whether a start may continue memory that was saved here: the VM was started nowhere
+// else since. Last is the start after which it may have been saved.
+func continues(last, boot int) bool { return boot == 0 || last != unsure && boot == last+1 }
 
 // A stage is how far a job has come on this host, as far as only the journal can
 // tell. The rest is what libvirt says.

@@ -59,9 +59,9 @@ func needsNoAnswer(c hypervisor.Command, l look) bool {
 
 // Start runs a VM from its disks. Whether it runs elsewhere a hypervisor cannot
 // know.
-func (d guest) Start(ctx context.Context, p found, vm hypervisor.VM) error {
-	h := d.Node
-	switch vm = vm.Started(); {
+func (d guest) Start(ctx context.Context, p found, c hypervisor.Start) error {
+	h, vm := d.Node, c.VM.Started()
+	switch {
 	case vm.ID != d.ID:
 		return qemu.Refuse(hypervisor.Invalid, "the VM's name is %q", vm.ID)
 	case p.State == hypervisor.Starting || p.State == hypervisor.Running ||
@@ -239,7 +239,7 @@ func (d guest) Measure(ctx context.Context, p found, window time.Duration) error
 }
 
 // Forget removes a VM that rests. The files of its disks stay.
-func (d guest) Forget(_ context.Context, p found) error {
+func (d guest) Forget(_ context.Context, p found, _ hypervisor.Forget) error {
 	if !p.State.Rests() || p.Job != nil && p.Job.Role == backend.Source && p.Job.Stage.Live() {
 		return p.Conflict()
 	}

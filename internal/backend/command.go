@@ -10,7 +10,7 @@ import (
 // Commands are the commands to a VM on its host, which was found as F. They wait for no guest: a
 // command that takes time is noted in the VM's record, and its worker performs it step by step.
 type Commands[F any] interface {
-	Start(context.Context, F, hypervisor.VM) error
+	Start(context.Context, F, hypervisor.Start) error
 	Stop(context.Context, F, time.Duration) error
 	Kill(context.Context, F) error
 	Reboot(context.Context, F) error
@@ -26,7 +26,7 @@ type Commands[F any] interface {
 	SwitchDisk(context.Context, F, string) error
 	EndDiskMove(context.Context, F, hypervisor.EndDiskMove) error
 	Measure(context.Context, F, time.Duration) error
-	Forget(context.Context, F) error
+	Forget(context.Context, F, hypervisor.Forget) error
 
 	Discard(context.Context, F, hypervisor.Discard) error
 	Release(context.Context, F, hypervisor.Release) error
@@ -42,7 +42,7 @@ func Do[F any](ctx context.Context, to Commands[F], f F, there bool, c hyperviso
 	case nil:
 		return Errorf(hypervisor.Invalid, "no command")
 	case hypervisor.Start:
-		return to.Start(ctx, f, c.VM)
+		return to.Start(ctx, f, c)
 	case hypervisor.Discard:
 		return to.Discard(ctx, f, c)
 	case hypervisor.Release:
@@ -51,7 +51,7 @@ func Do[F any](ctx context.Context, to Commands[F], f F, there bool, c hyperviso
 		if !there {
 			return nil
 		}
-		return to.Forget(ctx, f)
+		return to.Forget(ctx, f, c)
 	}
 	if !there {
 		return Errorf(hypervisor.NotFound, "no such VM")

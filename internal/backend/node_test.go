@@ -350,9 +350,9 @@ type recorder struct{ got string }
 
 func (c *recorder) note(name string) error { c.got = name; return nil }
 
-func (c *recorder) Start(context.Context, int, hypervisor.VM) error { return c.note("Start") }
-func (c *recorder) Stop(context.Context, int, time.Duration) error  { return c.note("Stop") }
-func (c *recorder) Kill(context.Context, int) error                 { return c.note("Kill") }
+func (c *recorder) Start(context.Context, int, hypervisor.Start) error { return c.note("Start") }
+func (c *recorder) Stop(context.Context, int, time.Duration) error     { return c.note("Stop") }
+func (c *recorder) Kill(context.Context, int) error                    { return c.note("Kill") }
 func (c *recorder) Reboot(context.Context,
 	int) error {
 	return c.note("Reboot")
@@ -385,8 +385,8 @@ func (c *recorder) Measure(context.Context, int,
 	time.Duration) error {
 	return c.note("MeasureDirtyRate")
 }
-func (c *recorder) Forget(context.Context,
-	int) error {
+func (c *recorder) Forget(context.Context, int,
+	hypervisor.Forget) error {
 	return c.note("Forget")
 }
 func (c *recorder) Snapshot(context.Context, int,

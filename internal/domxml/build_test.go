@@ -82,7 +82,7 @@ func TestWhatIsBuiltIsRead(t *testing.T) {
 		s.Type = rapid.SampledFrom([]string{"", domxml.KVM, domxml.QEMU}).Draw(t, "type")
 		s.Unfit = rapid.SampledFrom([]string{"", domxml.ArchCapabilities}).Draw(t, "unfit")
 		mark := domxml.Mark{VM: vm, Job: hypervisor.JobID(rapid.String().Draw(t, "job")),
-			Cold: rapid.Bool().Draw(t, "cold"), Source: "n1"}
+			Boot: rapid.IntRange(-1, 9).Draw(t, "boot"), Cold: rapid.Bool().Draw(t, "cold"), Source: "n1"}
 		mark.Job = hypervisor.JobID(strings.ToValidUTF8(string(mark.Job), ""))
 		text, err := domxml.Build(vm, s, mark)
 		if errors.Is(err, hypervisor.Invalid) && strings.Contains(err.Error(), "hash") {

@@ -27,6 +27,8 @@ type Mark struct {
 	VM hypervisor.VM
 	// Job is the migration that the domain takes part in, or took part in last.
 	Job hypervisor.JobID `json:",omitempty"`
+	// Boot is the last start of the VM that was counted: see [hypervisor.Start].
+	Boot int `json:",omitempty"`
 	// Source is the host that the domain came from; "" if it was made here.
 	Source hypervisor.HostName `json:",omitempty"`
 	// From is how other hosts' libvirtds connect to that of Source.
