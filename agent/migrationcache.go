@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/workqueue"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/store"
@@ -23,6 +24,24 @@ type cachedMigration struct {
 	brownout store.Brownout // ahead of what is stored
 	throttle int            // the share of CPU time that was taken at the last look, in percent
 	looked   time.Time      // when that was; zero is never
+
+	recoveries int       // how often it was asked to recover the post-copy
+	recoverAt  time.Time // before then it is not asked for again
+}
+
+// MayRecover reports whether it may be asked now to recover a broken post-copy, and notes that it is. Each time
+// asks to wait longer, from least up to most; otherwise it returns when it may. Hints of what is asked come at once.
+func (l *migrationCache) MayRecover(id migration.ID, now time.Time, least, most time.Duration) (bool, time.Time) {
+	m := l.byID[id]
+	switch {
+	case m == nil:
+		return false, now
+	case now.Before(m.recoverAt):
+		return false, m.recoverAt
+	}
+	m.recoverAt = now.Add(workqueue.Backoff(least, most, m.recoveries))
+	m.recoveries++
+	return true, m.recoverAt
 }
 
 // Throttled takes in which share of CPU time is taken from a guest whose transfer is known.

@@ -52,6 +52,9 @@ func (a *Agent) drive(ctx context.Context, m *store.Migration, now time.Time) er
 	case hypervisor.JobNone:
 		return a.driveNothing(ctx, m, now)
 	case hypervisor.JobSetup, hypervisor.JobActive:
+		if m.Source.Unresolved && p.Mode == hypervisor.PostCopy {
+			return a.recovered(ctx, m, now)
+		}
 		return a.driveActive(ctx, m, p, now)
 	case hypervisor.JobFailed, hypervisor.JobCancelled:
 		if m.Source.Error != "" { // why it was cancelled says more than that it was
@@ -59,7 +62,10 @@ func (a *Agent) drive(ctx context.Context, m *store.Migration, now time.Time) er
 		}
 		return a.kept(ctx, m, p, now)
 	case hypervisor.JobBroken:
-		return a.resolve(ctx, m, p, now)
+		if err := a.resolve(ctx, m, p, now); err != nil {
+			return err
+		}
+		return a.recover(ctx, a.moves.Get(m.Spec.ID), p, now)
 	case hypervisor.JobSucceeded:
 		if _, dead := m.TargetDead(); dead { // it died before it could say that the VM had come
 			return a.resolve(ctx, m, p, now)
@@ -353,6 +359,59 @@ func (a *Agent) resolve(ctx context.Context, m *store.Migration, p hypervisor.Pr
 		}
 	}
 	return a.kept(ctx, m, p, now)
+}
+
+// recoverable reports whether a source may go on with a post-copy whose connection broke: its guest executes
+// at the target as far as it has its memory, and what it lacks is here. That starts no guest and resumes none
+// here. It is of no use when the target is dead.
+func recoverable(m *store.Migration, p hypervisor.Progress, able hypervisor.Abilities) bool {
+	_, dead := m.TargetDead()
+	return p.Status == hypervisor.JobBroken && p.Mode == hypervisor.PostCopy && able.Has(hypervisor.CanRecover) &&
+		!dead && !m.State.Phase.Final() && !m.Source.Failed && m.Target.Address != ""
+}
+
+// recover asks the hypervisor to go on with a post-copy that broke, where both hosts can. Until the target can be
+// reached that fails, and is asked for again after a while, which grows up to [Config.RetryCap].
+func (a *Agent) recover(ctx context.Context, m *store.Migration, p hypervisor.Progress, now time.Time) error {
+	if m == nil || a.cutOff() {
+		return nil
+	}
+	if able, err := a.bothCan(ctx, m); err != nil || !recoverable(m, p, able) {
+		return err
+	}
+	due, next := a.moves.MayRecover(m.Spec.ID, now, a.config.Retry, a.config.RetryCap)
+	a.queue.At(m.Key(), next)
+	if !due {
+		return nil
+	}
+	err := a.hv.Adjust(ctx, m.Spec.ID, hypervisor.Recover{Address: m.Target.Address})
+	if err != nil {
+		a.warn(m.Spec.VM, "post-copy broke, and does not go on yet: "+errorText(err), now)
+		return nil
+	}
+	return a.recovered(ctx, m, now)
+}
+
+// bothCan returns the abilities that both hosts of a migration have: some versions of a hypervisor send
+// and do not survive to receive.
+func (a *Agent) bothCan(ctx context.Context, m *store.Migration) (hypervisor.Abilities, error) {
+	here, err := a.hv.Host(ctx)
+	if err != nil || !here.Abilities.Has(hypervisor.CanRecover) {
+		return 0, err
+	}
+	there, err := store.HostNamed(ctx, a.store, m.State.Target)
+	if err != nil {
+		return 0, err
+	}
+	return here.Abilities & there.Host.Abilities, nil
+}
+
+// recovered tells that a post-copy that broke goes on: its outcome is as open as that of any other.
+func (a *Agent) recovered(ctx context.Context, m *store.Migration, now time.Time) error {
+	a.again(m, now, a.config.Poll)
+	return a.announce(ctx, m, now, "post-copy broke, and goes on", func(r *store.Migration) {
+		r.Source.Unresolved, r.Source.Error = false, ""
+	})
 }
 
 // closeUp ends what is left here of a transfer whose migration has failed without a word from

@@ -219,7 +219,9 @@ var cuts = []trial{
 		Run: func(w *world) {
 			job := breaksInPostCopy(w)
 			address, err := w.ReceiveAs(job)
-			w.Must(err)
+			if w.Must(err); address != w.At[job] {
+				w.T.Fatalf("it listens at %q, and its source knows %q", address, w.At[job])
+			}
 			w.Adjust(job, hypervisor.Recover{Address: address})
 			w.Arrives(job, hypervisor.Running)
 			w.Sound(target)

@@ -42,6 +42,7 @@ type world struct {
 	Hosts [2]hypervisor.Host       // by side
 	VMs   []hypervisor.VMID        // that take part
 	Jobs  []hypervisor.JobID       // that were begun
+	At    map[hypervisor.JobID]hypervisor.Address
 
 	record record
 	unseen [2]hypervisor.Hypervisor // HV, whose calls are not recorded
@@ -58,7 +59,7 @@ func newWorld(t TB, lab *Lab) *world {
 // openWorld is New before the first call of the hosts.
 func openWorld(t TB, lab *Lab) *world {
 	lab.complete()
-	w := &world{Lab: lab, Ctx: context.Background()}
+	w := &world{Lab: lab, Ctx: context.Background(), At: map[hypervisor.JobID]hypervisor.Address{}}
 	w.T = &told{t, w}
 	w.Hosts[source].Name, w.Hosts[target].Name = "the source", "the target"
 	w.Connect(source, lab.Source)
@@ -214,6 +215,7 @@ func (w *world) Receives(m move) (hypervisor.JobID, hypervisor.Address) {
 	address, err := w.HV[m.From.Other()].Receive(w.Ctx, hypervisor.Incoming{Job: job, VM: m.VM,
 		Hold: m.Hold})
 	w.Must(err)
+	w.At[job] = address
 	return job, address
 }
 

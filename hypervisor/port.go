@@ -20,9 +20,8 @@ type Hypervisor interface {
 	Domain(context.Context, VMID) (Domain, error)
 
 	// Receive opens a target, which is Receiving for its job at once and takes room on the host
-	// until it ends. Repeated, it answers the same address; after
-	// post-copy broke it answers one where [Recover] finds the target. Every target has an address
-	// of its own.
+	// until it ends. Repeated, it answers the same address, at
+	// which [Recover] finds the target after post-copy broke. Every target has an address of its own.
 	//
 	// It answers Invalid for a job or a VM without a name and for a VM that is none; NoRoom when
 	// the VM does not fit; and Conflict for a VM that runs here or is received here for another

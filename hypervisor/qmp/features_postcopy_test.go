@@ -6,12 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwit-vm/godwit/agent"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/internal/durable"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/qemu"
 	"github.com/godwit-vm/godwit/internal/testutil"
+	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/store"
 )
 
 func needPostCopy(l *lab, a hypervisor.Abilities) {
@@ -96,6 +99,53 @@ func TestABrokenPostCopyIsRecovered(t *testing.T) {
 			l.arrives("job", vm.ID)
 		})
 	}
+}
+
+// The agents of both hosts bring a post-copy to its end whose connection broke, and no operator has to.
+func TestAgentsRecoverABrokenPostCopy(t *testing.T) {
+	l, wire := linked(t, nil)
+	needPostCopy(l, hypervisor.CanRecover)
+	vm := l.vm("suite/traveller", busy)
+	l.start("n1", vm)
+	l.set("n1", vm.ID, map[string]any{"max-postcopy-bandwidth": 1 << 20})
+	l.postCopies("job", vm.ID, options{})
+	l.Becomes("n2", vm.ID, hypervisor.Running)
+	records, m := store.NewMemory(), &store.Migration{
+		Spec:   migration.Spec{ID: "job", VM: vm.ID},
+		State:  migration.State{Phase: migration.Running, Source: "n1", Target: "n2"},
+		Source: store.SourceReport{Began: true, Started: true, Mode: hypervisor.PostCopy},
+		Target: store.TargetReport{Ready: true, Address: l.receive("job", vm)}}
+	host, err := l.hosts["n2"].Host(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []store.Record{m, &store.Host{Host: host}, &store.VM{VM: vm, Host: "n1", ActiveMigration: "job"}} {
+		if _, err := records.Put(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = wire.reset()
+	l.Eventually("the source knows that it broke", func() bool {
+		return l.Progress("n1", "job").Status == hypervisor.JobBroken
+	})
+	l.set("n1", vm.ID, map[string]any{"max-postcopy-bandwidth": 0})
+	agents := map[name]*agent.Agent{}
+	for n, h := range l.hosts {
+		agents[n] = agent.New(n, agent.Config{Poll: time.Millisecond, Retry: time.Millisecond}, h, records,
+			store.DiscardEvents{})
+	}
+	l.Eventually("the VM arrives", func() bool {
+		for n, a := range agents {
+			if _, err := a.Reconcile(t.Context(), time.Now()); err != nil {
+				t.Logf("%s: %v", n, err)
+			}
+		}
+		r, err := records.Get(t.Context(), m.Key())
+		now, _ := r.(*store.Migration)
+		return err == nil && now.Target.Completed && !now.Target.Lost && !now.Source.Unresolved &&
+			now.Source.HandedOver
+	})
+	l.arrives("job", vm.ID)
 }
 
 // While the network is silent nothing is known, and nothing is done about it: the
