@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -21,7 +23,10 @@ func TestAGuestThatIgnoresItsButtonIsAskedAgain(t *testing.T) {
 	stubborn.Stubborn = true
 	vm := w.vm("suite/stubborn", stubborn)
 	w.start(hosta, vm)
+	w.Do(hosta, vm.ID, hypervisor.Reboot{})
+	backendtest.Monotonic(t, &libvirt.RecordOf(w.hosts[hosta], vm.ID).Domain)
 	w.Do(hosta, vm.ID, hypervisor.Stop{Grace: time.Hour})
+	backendtest.Monotonic(t, &libvirt.RecordOf(w.hosts[hosta], vm.ID).Domain)
 	presses := 0
 	testutil.Eventually(t, "the button is pressed again", func() error {
 		out, err := w.Virsh(testutil.Context(t, testutil.DefaultLimit), string(hosta), "qemu-monitor-event",

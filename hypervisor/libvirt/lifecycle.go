@@ -206,7 +206,7 @@ func (d guest) definition(f found, s start) (string, error) {
 // Stop asks the guest to shut down, and gives it time. A second Stop may shorten
 // the grace.
 func (d guest) Stop(ctx context.Context, f found, grace time.Duration) error {
-	by := time.Now().Add(max(0, grace)).UTC()
+	by := time.Now().Add(max(0, grace))
 	switch backend.Stop(f.State, f.kept(), by) {
 	case backend.Refuse:
 		return f.Conflict()
@@ -234,7 +234,7 @@ func (d guest) Kill(ctx context.Context, f found) error {
 	case backend.Refuse:
 		return f.Conflict()
 	}
-	if err := d.doing(hypervisor.Stopping, time.Now().UTC()); err != nil {
+	if err := d.doing(hypervisor.Stopping, time.Now()); err != nil {
 		return err
 	}
 	err := d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Destroy() })
@@ -257,7 +257,7 @@ func (d guest) Reboot(ctx context.Context, f found) error {
 		return nil
 	case backend.Act:
 		d.SetRebooted(false)
-		err := d.doing(hypervisor.Rebooting, time.Now().Add(backend.RebootTimeout).UTC())
+		err := d.doing(hypervisor.Rebooting, time.Now().Add(backend.RebootTimeout))
 		if err != nil {
 			return err
 		}
@@ -319,7 +319,7 @@ func (d guest) Measure(ctx context.Context, f found, window time.Duration) error
 	if err != nil {
 		return err
 	}
-	until := time.Now().Add(window).UTC()
+	until := time.Now().Add(window)
 	return d.Put(false, func(r *domainRecord) { r.VM, r.Measuring, r.Ran = f.VM, until, true })
 }
 

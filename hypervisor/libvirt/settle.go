@@ -158,7 +158,7 @@ func (d *domain) do(ctx context.Context, step nextStep, f found) error {
 // Press notes that the guest is asked now, and presses its power button: to reboot if that is
 // what it was asked for. libvirt remembers the last of both that it was told.
 func (d *domain) Press(ctx context.Context) error {
-	now, reboots := time.Now().UTC(), false
+	now, reboots := time.Now(), false
 	err := d.Put(false, func(r *domainRecord) {
 		r.Asked, reboots = now, r.Doing == hypervisor.Rebooting
 	})

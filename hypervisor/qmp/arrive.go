@@ -142,7 +142,7 @@ func (d move) hearStopped(ctx context.Context, m *message) error {
 	job, vm := d.Node.Job(m.Job), d.Process()
 	heard := func(j *jobRecord) {
 		j.Stopped, j.Resting, j.Last.Downtime = true, m.Paused, m.Downtime
-		j.Heard = time.Now().UTC()
+		j.Heard = time.Now()
 	}
 	switch {
 	case job.Stopped:

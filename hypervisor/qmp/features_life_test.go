@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/qmp"
 	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/testutil"
@@ -39,6 +40,10 @@ func TestAStubbornGuestIsStoppedByForceAfterItsGrace(t *testing.T) {
 	l := newLab(t, accelerator(t), nil)
 	vm := l.vm("suite/stubborn", stubborn)
 	l.start("n1", vm)
+	for _, c := range []hypervisor.Command{hypervisor.Reboot{}, hypervisor.Stop{Grace: time.Hour}} {
+		l.Do("n1", vm.ID, c)
+		backendtest.Monotonic(t, &qmp.RecordOf(l.hosts["n1"], vm.ID).Domain)
+	}
 	asked := time.Now()
 	l.Do("n1", vm.ID, hypervisor.Stop{Grace: grace})
 	if s := l.Domain("n1", vm.ID).State; s != hypervisor.Stopping && time.Since(asked) < grace {

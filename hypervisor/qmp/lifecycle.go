@@ -117,7 +117,7 @@ func (d guest) Start(ctx context.Context, p found, c hypervisor.Start) error {
 // Stop asks the guest to shut down, and gives it time. A second Stop may shorten
 // the grace.
 func (d guest) Stop(ctx context.Context, p found, grace time.Duration) error {
-	by := time.Now().Add(max(0, grace)).UTC()
+	by := time.Now().Add(max(0, grace))
 	switch backend.Stop(p.State, p.kept(), by) {
 	case backend.Refuse:
 		return p.Conflict()
@@ -139,7 +139,7 @@ func (d guest) Stop(ctx context.Context, p found, grace time.Duration) error {
 // ask presses the guest's power button, after what follows from that was noted. What could not
 // be sent does not follow: a guest that was not asked is not ended.
 func (d guest) ask(ctx context.Context, p found) error {
-	now := time.Now().UTC()
+	now := time.Now()
 	err := d.Put(false, func(r *domainRecord) { r.Asked = now })
 	if err == nil {
 		err = p.VM.SystemPowerdown(ctx)
@@ -169,7 +169,7 @@ func (d guest) Reboot(ctx context.Context, p found) error {
 		return nil
 	case backend.Act:
 		err := d.Put(true, func(r *domainRecord) {
-			r.Doing, r.By = hypervisor.Rebooting, time.Now().Add(backend.RebootTimeout).UTC()
+			r.Doing, r.By = hypervisor.Rebooting, time.Now().Add(backend.RebootTimeout)
 		})
 		if err != nil {
 			return err
@@ -234,7 +234,7 @@ func (d guest) Measure(ctx context.Context, p found, window time.Duration) error
 	if err := p.VM.CalcDirtyRate(ctx, int(window/time.Second)); err != nil {
 		return err
 	}
-	until := time.Now().Add(window).UTC()
+	until := time.Now().Add(window)
 	return d.Put(false, func(r *domainRecord) { r.Measuring = until })
 }
 

@@ -213,7 +213,7 @@ func (d move) goOver(ctx context.Context, vm *qemu.Instance) error {
 		if major < qemu.ResumesPostCopied.Major {
 			return vm.MigrateStartPostcopy(ctx)
 		}
-		now := time.Now().UTC()
+		now := time.Now()
 		if err := d.PutJob(true, func(j *jobRecord) { j.Parked = now }); err != nil {
 			return err
 		}

@@ -162,7 +162,7 @@ func (d *domain) do(ctx context.Context, step nextStep, l look, m qemu.Migration
 
 // press presses the guest's power button once more.
 func (d *domain) press(ctx context.Context, vm *qemu.Instance) error {
-	now := time.Now().UTC()
+	now := time.Now()
 	if err := d.Put(false, func(r *domainRecord) { r.Asked = now }); err != nil {
 		return err
 	}

@@ -6,7 +6,9 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// A Domain is what every backend keeps of a VM on its host.
+// A Domain is what every backend keeps of a VM on its host. Its deadlines have the reading of the monotonic
+// clock, which time.Time.UTC would drop: to set the machine's clock ends no guest's time to shut down. What
+// an earlier process has noted is only known by the clock that is set.
 type Domain struct {
 	// VM is the VM as it was asked for, or as it is to come.
 	VM hypervisor.VM
