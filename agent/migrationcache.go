@@ -25,8 +25,24 @@ type cachedMigration struct {
 	throttle int            // the share of CPU time that was taken at the last look, in percent
 	looked   time.Time      // when that was; zero is never
 
+	limitAt    time.Time // before then it is not told another limit
 	recoveries int       // how often it was asked to recover the post-copy
 	recoverAt  time.Time // before then it is not asked for again
+}
+
+// LimitAt returns when a hypervisor may be told that a limit has changed: at once, unless it was not taken.
+func (l *migrationCache) LimitAt(id migration.ID) time.Time {
+	if m := l.byID[id]; m != nil {
+		return m.limitAt
+	}
+	return time.Time{}
+}
+
+// LimitLater notes that a hypervisor did not take a limit. Hints of what was asked come at once.
+func (l *migrationCache) LimitLater(id migration.ID, at time.Time) {
+	if m := l.byID[id]; m != nil {
+		m.limitAt = at
+	}
 }
 
 // MayRecover reports whether it may be asked now to recover a broken post-copy, and notes that it is. Each time

@@ -203,17 +203,20 @@ func (a *Agent) driveActive(ctx context.Context, m *store.Migration, p hyperviso
 		a.again(m, now, a.config.Poll)
 		return a.abort(ctx, m)
 	}
-	if err := a.limit(ctx, m, p, now); err != nil {
+	if err := a.limit(ctx, m, now); err != nil {
 		return err
 	}
 	return a.converge(ctx, a.moves.Get(m.Spec.ID), p, now)
 }
 
-// limit passes on a limit on the bandwidth that has changed since the transfer began. One that
-// the hypervisor refuses is not asked for again.
-func (a *Agent) limit(ctx context.Context, m *store.Migration, p hypervisor.Progress,
-	now time.Time) error {
-	if m.Options == nil || m.Options.Bandwidth == m.Source.Cap || p.Mode == hypervisor.PostCopy {
+// limit passes on a limit on the bandwidth that has changed since the transfer began. One that the hypervisor
+// cannot take is not asked for again; one that it does not take now is, after a while.
+func (a *Agent) limit(ctx context.Context, m *store.Migration, now time.Time) error {
+	if m.Options == nil || m.Options.Bandwidth == m.Source.Cap {
+		return nil
+	}
+	if at := a.moves.LimitAt(m.Spec.ID); now.Before(at) {
+		a.queue.At(m.Key(), at)
 		return nil
 	}
 	limit := m.Options.Bandwidth
@@ -223,7 +226,12 @@ func (a *Agent) limit(ctx context.Context, m *store.Migration, p hypervisor.Prog
 	}
 	err := a.hv.Adjust(ctx, m.Spec.ID, hypervisor.SetBandwidth{Limit: limit})
 	switch {
-	case refuses(err, hypervisor.Conflict, hypervisor.Unsupported):
+	case refuses(err, hypervisor.Conflict):
+		a.warn(m.Spec.VM, "bandwidth not changed yet: "+errorText(err), now)
+		a.moves.LimitLater(m.Spec.ID, now.Add(remember))
+		a.again(m, now, remember)
+		return nil
+	case refuses(err, hypervisor.Unsupported):
 		said = "bandwidth not changed: " + errorText(err)
 	case err != nil:
 		return err

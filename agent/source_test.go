@@ -62,6 +62,55 @@ func TestSeveralConnectionsAreUsedWhereTheyCanBeLost(t *testing.T) {
 	}
 }
 
+// A reluctant hypervisor does not take a limit as long as it refuses.
+type reluctant struct {
+	*machine
+	refuses error
+	told    []hypervisor.Bandwidth
+}
+
+// Adjust implements hypervisor.Hypervisor.
+func (h *reluctant) Adjust(ctx context.Context, id hypervisor.JobID, a hypervisor.Adjustment) error {
+	limit, is := a.(hypervisor.SetBandwidth)
+	if !is {
+		return h.machine.Adjust(ctx, id, a)
+	}
+	h.told = append(h.told, limit.Limit)
+	return h.refuses
+}
+
+// A limit that is not taken now is not stored as taken, and told again after a while, however many hints come.
+// One that the hypervisor can never take is not.
+func TestALimitThatIsNotTakenIsToldAgain(t *testing.T) {
+	for _, kind := range []hypervisor.Kind{hypervisor.Conflict, hypervisor.Unsupported} {
+		s := newHarness(t, store.NewMemory())
+		h := &reluctant{machine: s.Host("n1"), refuses: &hypervisor.Error{Op: "SetBandwidth", Kind: kind}}
+		s.agents["n1"] = agent.New("n1", agent.Config{}, h, s.as("n1", s.store), s)
+		s.sendingBy(func(m *store.Migration) { m.Options.Bandwidth = 1e6 })
+		const limit = 2e6
+		s.change(func(m *store.Migration) {
+			options := *m.Options
+			m.Options, options.Bandwidth = &options, limit
+		})
+		for range 30 { // 3 s
+			s.AdvanceTo(s.Now().Add(100 * ms))
+			s.reconciles("n1")
+		}
+		taken := kind == hypervisor.Unsupported
+		if n := len(h.told); n != 1 || (s.move().Source.Cap == limit) != taken {
+			t.Fatalf("%v: told %d times, and %v is stored as taken", kind, n, s.move().Source.Cap)
+		}
+		h.refuses = nil
+		for range 150 {
+			s.AdvanceTo(s.Now().Add(100 * ms))
+			s.reconciles("n1")
+		}
+		if want := map[bool]int{true: 1, false: 2}[taken]; len(h.told) != want || s.move().Source.Cap != limit {
+			t.Errorf("%v: told %v, and %v is stored", kind, h.told, s.move().Source.Cap)
+		}
+	}
+}
+
 // ready is the moment before the source begins.
 func ready(t *testing.T, records store.Store) *harness {
 	s := newHarness(t, records)

@@ -29,7 +29,7 @@ type Cluster struct {
 	// Source: KubeVirt v1.9.0 evacuation.go:360.
 	NodeDrainTaintKey string
 
-	// BandwidthPerMigration caps each migration, in bytes per second. Default
+	// BandwidthPerMigration caps each migration, in bytes per second, in post-copy, too. Default
 	// 0, which is no cap; 0 or more.
 	BandwidthPerMigration hypervisor.Bandwidth
 	// ProgressTimeout is how long a migration may make no progress before it is

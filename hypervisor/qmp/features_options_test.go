@@ -1,6 +1,7 @@
 package qmp_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
+	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/qemu"
 )
@@ -295,6 +297,44 @@ func TestLimitsAreChangedUnderWay(t *testing.T) {
 			l.arrives("job", vm.ID)
 		})
 	}
+}
+
+// A cap that is changed while local disks are copied counts at once for them, and then for the memory; and in
+// post-copy it is the same cap.
+func TestACapIsChangedWhileDisksAreCopied(t *testing.T) {
+	l := newLab(t, accelerator(t), nil)
+	vm := backendtest.WithDisks(l.vm("suite/traveller", calm), twoDisks...)
+	contents := l.furnish("n1", vm)
+	l.start("n1", vm)
+	limits := func(mirror, memory int64) {
+		t.Helper()
+		m, err := l.hosts["n1"].Monitor(vm.ID)
+		must(t, err)
+		var copies []struct{ Speed int64 }
+		must(t, m.Execute(t.Context(), "query-block-jobs", nil, &copies))
+		for _, c := range copies {
+			if c.Speed != mirror {
+				t.Errorf("a disk is copied at %d, want %d", c.Speed, mirror)
+			}
+		}
+		p := l.ask("n1", vm.ID, "query-migrate-parameters", nil)
+		if len(copies) != len(twoDisks) || number(p, "max-bandwidth") != float64(memory) ||
+			number(p, "max-postcopy-bandwidth") != float64(memory) {
+			t.Errorf("%d disks are copied, and memory moves within %v; want %d", len(copies), p, memory)
+		}
+	}
+	l.begin("job", vm.ID, options{Bandwidth: 1 << 20})
+	limits(1<<19, 1<<20)
+	l.Adjust("job", hypervisor.SetBandwidth{Limit: 2 << 20})
+	limits(1<<20, 2<<20)
+	if err := l.hosts["n1"].Adjust(t.Context(), "job", hypervisor.SetBandwidth{Limit: -1}); !errors.Is(err,
+		hypervisor.Invalid) {
+		t.Errorf("a limit that is none: %v", err)
+	}
+	l.Adjust("job", hypervisor.SetBandwidth{})
+	l.Until("n1", "job", hypervisor.JobSucceeded)
+	l.sound("n2", vm.ID)
+	l.afterwards("job", vm.ID, contents)
 }
 
 // A held job stands before its switch-over whatever else it does.

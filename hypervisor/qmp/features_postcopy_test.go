@@ -2,6 +2,7 @@ package qmp_test
 
 import (
 	"bytes"
+	"cmp"
 	"path/filepath"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ func needPostCopy(l *lab, a hypervisor.Abilities) {
 // still here, and lets the target run.
 func (l *lab) postCopies(j job, id vmid, o options) {
 	l.T.Helper()
-	o.PostCopy, o.Bandwidth = true, 4<<20
+	o.PostCopy, o.Bandwidth = true, cmp.Or(o.Bandwidth, 4<<20)
 	l.begin(j, id, o)
 	l.Eventually("memory moves", func() bool {
 		return l.Progress("n1", j).Status == hypervisor.JobActive
@@ -81,8 +82,7 @@ func TestABrokenPostCopyIsRecovered(t *testing.T) {
 			needPostCopy(l, hypervisor.CanRecover)
 			vm := l.vm("suite/traveller", busy)
 			l.start("n1", vm)
-			l.set("n1", vm.ID, map[string]any{"max-postcopy-bandwidth": 1 << 20})
-			l.postCopies("job", vm.ID, options{})
+			l.postCopies("job", vm.ID, options{Bandwidth: 1 << 20})
 			l.Becomes("n2", vm.ID, hypervisor.Running)
 			row.breaks(l, wire)
 			if row.silent {
@@ -107,8 +107,7 @@ func TestAgentsRecoverABrokenPostCopy(t *testing.T) {
 	needPostCopy(l, hypervisor.CanRecover)
 	vm := l.vm("suite/traveller", busy)
 	l.start("n1", vm)
-	l.set("n1", vm.ID, map[string]any{"max-postcopy-bandwidth": 1 << 20})
-	l.postCopies("job", vm.ID, options{})
+	l.postCopies("job", vm.ID, options{Bandwidth: 1 << 20})
 	l.Becomes("n2", vm.ID, hypervisor.Running)
 	records, m := store.NewMemory(), &store.Migration{
 		Spec:   migration.Spec{ID: "job", VM: vm.ID},
@@ -148,6 +147,28 @@ func TestAgentsRecoverABrokenPostCopy(t *testing.T) {
 	l.arrives("job", vm.ID)
 }
 
+// The cap of a job holds in post-copy, too, and can be changed there.
+func TestPostCopyKeepsTheCap(t *testing.T) {
+	l := newLab(t, accelerator(t), nil)
+	needPostCopy(l, 0)
+	vm := l.vm("suite/traveller", busy)
+	l.start("n1", vm)
+	l.postCopies("job", vm.ID, options{Bandwidth: 1 << 20})
+	l.Becomes("n2", vm.ID, hypervisor.Running)
+	for _, limit := range []int64{1 << 20, 1 << 19} {
+		l.Adjust("job", hypervisor.SetBandwidth{Limit: hypervisor.Bandwidth(limit)})
+		p := l.ask("n1", vm.ID, "query-migrate-parameters", nil)
+		if got := number(p, "max-postcopy-bandwidth"); got != float64(limit) {
+			t.Errorf("in post-copy the cap is %v, want %d", got, limit)
+		}
+	}
+	if p := l.Progress("n1", "job"); p.Status.Final() {
+		t.Errorf("with a cap of half a MiB/s it is over: %+v", p)
+	}
+	l.Adjust("job", hypervisor.SetBandwidth{})
+	l.arrives("job", vm.ID)
+}
+
 // While the network is silent nothing is known, and nothing is done about it: the
 // source neither runs nor lets itself be resumed.
 func TestABrokenPostCopyHasNoWayBack(t *testing.T) {
@@ -155,8 +176,7 @@ func TestABrokenPostCopyHasNoWayBack(t *testing.T) {
 	needPostCopy(l, 0)
 	vm := l.vm("suite/traveller", busy)
 	l.start("n1", vm)
-	l.set("n1", vm.ID, map[string]any{"max-postcopy-bandwidth": 1 << 20})
-	l.postCopies("job", vm.ID, options{})
+	l.postCopies("job", vm.ID, options{Bandwidth: 1 << 20})
 	l.Becomes("n2", vm.ID, hypervisor.Running)
 	_ = wire.reset()
 	l.Eventually("the source knows that it broke", func() bool {

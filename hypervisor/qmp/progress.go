@@ -132,8 +132,7 @@ func adjust(ctx context.Context, of *domain, id hypervisor.JobID,
 		}
 		return d.PutJob(false, func(j *jobRecord) { j.Options.Downtime = a.Limit })
 	case hypervisor.SetBandwidth:
-		return d.retune(ctx, p, a.Limit >= 0,
-			qemu.Parameters{MaxBandwidth: qemu.Bandwidth(a.Limit)})
+		return d.limit(ctx, p, a.Limit)
 	case hypervisor.SwitchOver:
 		return d.switchOver(p, status)
 	case hypervisor.Recover:
@@ -243,12 +242,30 @@ func (d move) pauseGuest(ctx context.Context, p found, status hypervisor.JobStat
 	return p.VM.Stop(ctx)
 }
 
+// limit changes how fast a job sends. Local disks are copied before the memory, which QEMU moves with what it
+// was told before, and go on being copied meanwhile.
+func (d move) limit(ctx context.Context, p found, limit hypervisor.Bandwidth) error {
+	copies := limit >= 0 && p.VM != nil && p.Look.Alive && p.Job.Stage == stageMirroring
+	var err error
+	switch {
+	case !copies:
+		err = d.retune(ctx, p, limit >= 0, qemu.Limited(limit))
+	case !p.Job.Cold:
+		err = p.VM.SetParameters(ctx, qemu.Limited(limit))
+	}
+	if err != nil {
+		return err
+	}
+	return p.VM.LimitMirrors(ctx, p.Rec.VM, limit)
+}
+
 // retune changes a limit of a running transfer.
 func (d move) retune(ctx context.Context, p found, valid bool, q qemu.Parameters) error {
 	switch {
 	case !valid:
 		return qemu.Refuse(hypervisor.Invalid, "the limit makes no sense")
-	case p.VM == nil || !p.Look.Alive || p.Job.Stage != stageSending || p.Job.Acknowledged:
+	case p.VM == nil || !p.Look.Alive || p.Job.Stage != stageSending ||
+		p.Job.Acknowledged && !postcopy(p.Look.Migration):
 		return qemu.Refuse(hypervisor.Conflict, "the job is not under way")
 	case p.Job.Cold:
 		return qemu.Refuse(hypervisor.Conflict, "a VM at rest moves without limits")

@@ -67,6 +67,11 @@ func (q QEMU) BlockdevMirror(ctx context.Context, job, device, target string, sp
 		"sync": "full", "auto-dismiss": false, "speed": speed})
 }
 
+// BlockJobSetSpeed limits a mirror to so many bytes per second; 0 is no limit.
+func (q QEMU) BlockJobSetSpeed(ctx context.Context, job string, speed int64) error {
+	return q.do(ctx, "block-job-set-speed", args{"device": job, "speed": speed})
+}
+
 // blockdevCopy copies a node to another until [QEMU.blockJobComplete]. What the guest writes meanwhile
 // it writes to both before it is told that it has: so the copy becomes complete however much it writes,
 // and from the moment when the job is ready both hold the same. It stays to be seen when it has ended.

@@ -98,12 +98,14 @@ func (q QEMU) SetCapabilities(ctx context.Context, on map[Capability]bool) error
 
 // Parameters are what migrate-set-parameters takes. A nil field stays as it is.
 type Parameters struct {
-	MaxBandwidth       *int64  `json:"max-bandwidth,omitempty"`  // bytes per second; 0 is none
-	DowntimeLimit      *int64  `json:"downtime-limit,omitempty"` // milliseconds
-	MultifdChannels    *int    `json:"multifd-channels,omitempty"`
-	MultifdCompression *string `json:"multifd-compression,omitempty"`
-	TLSCreds           *string `json:"tls-creds,omitempty"`
-	TLSHostname        *string `json:"tls-hostname,omitempty"`
+	MaxBandwidth *int64 `json:"max-bandwidth,omitempty"` // bytes per second; 0 is none
+	// MaxPostcopyBandwidth is the same in post-copy, but for what the guest waits for.
+	MaxPostcopyBandwidth *int64  `json:"max-postcopy-bandwidth,omitempty"`
+	DowntimeLimit        *int64  `json:"downtime-limit,omitempty"` // milliseconds
+	MultifdChannels      *int    `json:"multifd-channels,omitempty"`
+	MultifdCompression   *string `json:"multifd-compression,omitempty"`
+	TLSCreds             *string `json:"tls-creds,omitempty"`
+	TLSHostname          *string `json:"tls-hostname,omitempty"`
 }
 
 // SetParameters changes parameters, also of a running migration.

@@ -154,7 +154,8 @@ func (in *Instance) Configure(ctx context.Context, o hypervisor.TransferOptions,
 		}
 		in.capable = wanted
 	}
-	p := Parameters{MaxBandwidth: Bandwidth(o.Bandwidth), DowntimeLimit: Downtime(o.Downtime)}
+	p := Limited(o.Bandwidth)
+	p.DowntimeLimit = Downtime(o.Downtime)
 	if many {
 		channels, method := max(o.Channels, defaultChannels), "none"
 		if m := l.method(o); m != "" {
@@ -166,6 +167,11 @@ func (in *Instance) Configure(ctx context.Context, o hypervisor.TransferOptions,
 		return err
 	}
 	return in.SetParameters(ctx, p)
+}
+
+// Limited are the parameters that limit how fast a migration sends, in every phase; 0 is no limit.
+func Limited(b hypervisor.Bandwidth) Parameters {
+	return Parameters{MaxBandwidth: Bandwidth(b), MaxPostcopyBandwidth: Bandwidth(b)}
 }
 
 // Encrypts returns how a transfer with these options is encrypted; nil is not at all.

@@ -81,6 +81,9 @@ var commands = []struct {
 	{"BlockdevMirror", func(q qemu.QEMU, ctx cx) error {
 		return q.BlockdevMirror(ctx, "mirror", "disk", "copy", 1<<20)
 	}},
+	{"BlockJobSetSpeed", func(q qemu.QEMU, ctx cx) error {
+		return q.BlockJobSetSpeed(ctx, "mirror", 1<<20)
+	}},
 	{"QueryJobs", query(qemu.QEMU.QueryJobs)},
 	{"BlockJobCancel", func(q qemu.QEMU, ctx cx) error {
 		return q.BlockJobCancel(ctx, "mirror", true)
@@ -108,7 +111,7 @@ var commands = []struct {
 		return q.SetCapabilities(ctx, nil)
 	}},
 	{"SetParameters", func(q qemu.QEMU, ctx cx) error {
-		return q.SetParameters(ctx, qemu.Parameters{MaxBandwidth: ptr[int64](0),
+		return q.SetParameters(ctx, qemu.Parameters{MaxBandwidth: ptr[int64](0), MaxPostcopyBandwidth: ptr[int64](0),
 			DowntimeLimit: ptr[int64](300), MultifdChannels: ptr(2),
 			MultifdCompression: ptr("none"), TLSCreds: ptr(""), TLSHostname: ptr("")})
 	}},

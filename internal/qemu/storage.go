@@ -99,6 +99,18 @@ func (in *Instance) Mirror(ctx context.Context, vm hypervisor.VM, to string,
 	return nil
 }
 
+// LimitMirrors limits the copies of local disks together; 0 is no limit. One that has ended needs none.
+func (in *Instance) LimitMirrors(ctx context.Context, vm hypervisor.VM, limit hypervisor.Bandwidth) error {
+	disks := vm.LocalDisks()
+	for _, disk := range disks {
+		err := in.BlockJobSetSpeed(ctx, mirrorID(disk.Name), share(limit, len(disks)))
+		if _, refused := errors.AsType[*Error](err); err != nil && !refused {
+			return err
+		}
+	}
+	return nil
+}
+
 // share returns what one of n has of a limit, which is never nothing: that would be no limit.
 func share(limit hypervisor.Bandwidth, n int) int64 {
 	if limit <= 0 {
