@@ -72,7 +72,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		op = op[1:]
 	}
 	a, status := answer{}, http.StatusOK
-	q, done, err := h.read(w, r, h.access.role(asker(r.Context())))
+	q, done, err := h.read(w, r, op, h.access.role(asker(r.Context())))
 	defer done()
 	if err == nil {
 		a, err = h.answer(r.Context(), op, q)
@@ -102,12 +102,14 @@ func bad(format string, a ...any) error {
 	return &store.StoreError{Kind: store.Unreadable, Err: fmt.Errorf(format, a...)}
 }
 
-// most is how many bytes a request of a role may have.
-func (r Role) most() int64 {
-	switch r {
-	case NoRole:
-		return 64 << 10 // to be told so
-	case Agent:
+// most is how many bytes a request of a role for an operation may have. One that carries no record is short.
+func (r Role) most(op string) int64 {
+	switch {
+	case r == NoRole: // to be told so
+		return small
+	case op == opGet || op == opChanges || op == opWait:
+		return small
+	case r == Agent:
 		return maxOfAgent
 	}
 	return maxRequest
@@ -117,10 +119,12 @@ func (r Role) most() int64 {
 const small = 64 << 10
 
 // read reads a request, whose sender may be hostile, and returns what is called when it was answered. Those
-// of agents that take much memory when they are decoded are read one after the other.
-func (h *handler) read(w http.ResponseWriter, r *http.Request, role Role) (q request, done func(), err error) {
+// of agents that take much memory when they are decoded are read one after the other, and written so. What
+// only reads, and may wait for long, keeps no other waiting.
+func (h *handler) read(w http.ResponseWriter, r *http.Request, op string, role Role) (q request, done func(),
+	err error) {
 	done = func() {}
-	text, err := receive(w, r, role.most())
+	text, err := receive(w, r, role.most(op))
 	if err == nil && role == Agent && (len(text) > small || bytes.Contains(text, []byte(`"Packed"`))) {
 		select {
 		case h.large <- struct{}{}:
@@ -131,6 +135,10 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request, role Role) (q req
 	}
 	if err == nil {
 		q, err = decode(text)
+	}
+	if op != opPut && op != opDelete {
+		done()
+		done = func() {}
 	}
 	return q, done, err
 }

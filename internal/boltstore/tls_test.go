@@ -1,11 +1,14 @@
 package boltstore_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -240,6 +243,58 @@ func TestSilentPeersKeepNoOtherWaiting(t *testing.T) {
 	}
 	_, err = client.Put(soon(t), vmOn("w", "n1"))
 	must(t, err)
+}
+
+// say sends a request as it is, and returns what reads the answer.
+func say(t testing.TB, at string, as pki.Dir, op, body string) (answer func() (string, error)) {
+	t.Helper()
+	c, err := boltstore.DialOne(ctx, at, as)
+	must(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	_, err = fmt.Fprintf(c, "POST /%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", op, len(body), body)
+	must(t, err)
+	return func() (string, error) {
+		must(t, c.SetReadDeadline(time.Now().Add(testutil.Limit(5*time.Second))))
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			return "", err
+		}
+		defer r.Body.Close()
+		text, err := io.ReadAll(r.Body)
+		return string(text), err
+	}
+}
+
+// TestAnAgentThatWaitsKeepsNoOtherWaiting: what takes memory is decoded one after the other, and a wait, which may
+// say that it does, is over then. What carries no record is short.
+func TestAnAgentThatWaitsKeepsNoOtherWaiting(t *testing.T) {
+	dir := newDir(t)
+	a := authority(t, dir)
+	n1, n2 := issue(t, a, pki.Request{Name: "n1"}), issue(t, a, pki.Request{Name: "n2"})
+	at, _ := serveTLS(t, newStore(t, dir), "127.0.0.1:0", dir, nil)
+	speaks := fmt.Sprintf(`{"Speaks":{"Protocol":%d,"Record":%d},"Note":"Packed"`, boltstore.Protocol, store.Format)
+	client := dialTLS(t, dir, at)
+	now, err := client.Changes(ctx, store.Feed{Host: "n1"}, 0)
+	must(t, err)
+	waits := say(t, at, n1, "Wait", fmt.Sprintf(`%s,"Host":"bjE=","Since":%d}`, speaks, now.Next))
+	said, err := say(t, at, n1, "Get", speaks+`,"Host":"bjE="}`)() // the wait has been read, as a rule
+	if err != nil {
+		t.Fatalf("another read of the same agent: %v %s", err, said)
+	}
+	if said, err = say(t, at, n2, "Put", speaks+`}`)(); err != nil || !strings.Contains(said, "of nothing") {
+		t.Errorf("a write of another agent: %v %s", err, said)
+	}
+	_, err = client.Put(soon(t), vmOn("v", "n1"))
+	must(t, err)
+	if said, err = waits(); err != nil || strings.Contains(said, "rror\":{") {
+		t.Errorf("the wait: %v %s", err, said)
+	}
+	long := speaks + `,"Host":"` + strings.Repeat("n", 64<<10) + `"}`
+	for _, op := range []string{"Get", "Changes", "Wait"} {
+		if said, err = say(t, at, n1, op, long)(); err != nil || !strings.Contains(said, "more than 65536 bytes") {
+			t.Errorf("%s of 64 KiB and more: %v %.200s", op, err, said)
+		}
+	}
 }
 
 // TestAServerThatServesNoStoreIsNotAsked: another service with a certificate of the same authority.
