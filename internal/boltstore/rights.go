@@ -310,6 +310,29 @@ func (h *handler) readable(q *Asked, f store.Feed) error {
 	return err
 }
 
+// hiddenAddress is what a peer reads in place of an address that it may not know. It is not empty: the target
+// listens.
+const hiddenAddress hypervisor.Address = "hidden"
+
+// shown returns a record as a peer may read it. The address at which the target of a migration listens has the
+// token by which a source is known: who has it, and reaches the target, can send a VM of its own there, or end
+// the migration. Only the agents of its two hosts need it, and a viewer writes nothing. What such a peer writes
+// back is refused, as it was before: the record is not its own.
+func (q *Asked) shown(r store.Record) store.Record {
+	m, is := r.(*store.Migration)
+	if !is || m.Target.Address == "" {
+		return r
+	}
+	host := q.Peer.host()
+	takesPart := host == m.State.Source || host == m.State.Target
+	if q.Role != Viewer && (q.Role != Agent || takesPart) {
+		return r
+	}
+	hidden := *m
+	hidden.Target.Address = hiddenAddress
+	return &hidden
+}
+
 // changing finds out what a write changes, and refuses what the peer has no role for. It is judged by
 // the record of the version that the write is conditional on: with another one it is Stale.
 func (h *handler) changing(ctx context.Context, q *Asked, next store.Record, while []store.Record) error {

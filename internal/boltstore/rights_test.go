@@ -194,6 +194,47 @@ func TestAViewerReadsAndWritesNothing(t *testing.T) {
 	must(t, viewer.Wait(ctx, store.Everything, 0))
 }
 
+// onTheWay is a migration whose target listens.
+func onTheWay() *store.Migration {
+	return &store.Migration{Spec: migration.Spec{ID: "on#1", VM: "v"}, State: migration.State{Phase: migration.Running,
+		Source: "n1", Target: "n2"}, Target: store.TargetReport{Address: "tcp:10.0.0.2?token=secret"}}
+}
+
+// addresses returns at which address a migration's target listens, as a client reads it in both ways.
+func addresses(t *testing.T, c *boltstore.Client, m *store.Migration, f store.Feed) (read []hypervisor.Address) {
+	t.Helper()
+	r, err := c.Get(ctx, m.Key())
+	must(t, err)
+	changes, err := c.Changes(ctx, f, 0)
+	must(t, err)
+	for _, r := range append(changes.Records, r) {
+		if m, is := r.(*store.Migration); is {
+			read = append(read, m.Target.Address)
+		}
+	}
+	return read
+}
+
+// TestAViewerDoesNotReadTheAddressOfATarget: its token is what a source is known by.
+func TestAViewerDoesNotReadTheAddressOfATarget(t *testing.T) {
+	o, m := newOffice(t), onTheWay()
+	_, err := o.store.Put(ctx, m)
+	must(t, err)
+	for _, group := range []uint32{viewers, operators, admins} {
+		want := m.Target.Address
+		if group == viewers {
+			want = "hidden"
+		}
+		if got := addresses(t, o.as(t, group), m, store.Everything); !slices.Equal(got,
+			[]hypervisor.Address{want, want}) {
+			t.Errorf("a member of group %d reads %q, want %q", group, got, want)
+		}
+	}
+	if r, err := o.store.Get(ctx, m.Key()); err != nil || r.(*store.Migration).Target.Address != m.Target.Address {
+		t.Errorf("the store has %+v, %v", r, err)
+	}
+}
+
 // TestAnOperatorChangesWhatIsItsOwn: each field of each record is tried.
 func TestAnOperatorChangesWhatIsItsOwn(t *testing.T) {
 	o := newOffice(t)

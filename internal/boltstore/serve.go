@@ -197,7 +197,7 @@ func (h *handler) answer(ctx context.Context, op string, q request) (answer, err
 	}
 	switch op {
 	case opGet:
-		return h.get(ctx, q)
+		return h.get(ctx, &asked, q)
 	case opPut, opDelete:
 		return h.write(ctx, &asked, q)
 	case opChanges:
@@ -205,7 +205,7 @@ func (h *handler) answer(ctx context.Context, op string, q request) (answer, err
 		if err != nil {
 			return answer{}, err
 		}
-		return sendChanges(c)
+		return sendChanges(&asked, c)
 	case opWait:
 		return answer{}, h.wait(ctx, feed, q.Since)
 	case opHistory, opAmend:
@@ -218,7 +218,7 @@ func (h *handler) answer(ctx context.Context, op string, q request) (answer, err
 	return answer{}, bad("there is no operation %q", op)
 }
 
-func (h *handler) get(ctx context.Context, q request) (answer, error) {
+func (h *handler) get(ctx context.Context, asked *Asked, q request) (answer, error) {
 	k, err := q.Key.from()
 	if err != nil {
 		return answer{}, bad("%w", err)
@@ -227,7 +227,7 @@ func (h *handler) get(ctx context.Context, q request) (answer, error) {
 	if err != nil || r == nil {
 		return answer{}, err
 	}
-	s, err := sendRecord(r)
+	s, err := sendRecord(asked.shown(r))
 	return answer{Record: &s}, err
 }
 
@@ -320,10 +320,10 @@ func (h *handler) done(q *Asked, err error) {
 	}
 }
 
-func sendChanges(c store.Changes) (answer, error) {
+func sendChanges(asked *Asked, c store.Changes) (answer, error) {
 	a := answer{Next: c.Next, Reset: c.Reset}
 	for _, r := range c.Records {
-		s, err := sendRecord(r)
+		s, err := sendRecord(asked.shown(r))
 		if err != nil {
 			return answer{}, err
 		}

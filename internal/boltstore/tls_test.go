@@ -11,12 +11,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/godwit-vm/godwit/conformance"
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/boltstore"
 	"github.com/godwit-vm/godwit/internal/pki"
 	"github.com/godwit-vm/godwit/internal/testutil"
@@ -294,6 +296,35 @@ func TestAnAgentThatWaitsKeepsNoOtherWaiting(t *testing.T) {
 		if said, err = say(t, at, n1, op, long)(); err != nil || !strings.Contains(said, "more than 65536 bytes") {
 			t.Errorf("%s of 64 KiB and more: %v %.200s", op, err, said)
 		}
+	}
+}
+
+// TestOnlyTheHostsOfAMigrationReadTheAddressOfItsTarget: another agent cannot write what it has read either.
+func TestOnlyTheHostsOfAMigrationReadTheAddressOfItsTarget(t *testing.T) {
+	dir, m := newDir(t), onTheWay()
+	a, s := authority(t, dir), newStore(t, dir)
+	at, _ := serveTLS(t, s, "127.0.0.1:0", dir, nil)
+	_, err := s.Put(ctx, m)
+	must(t, err)
+	for _, n := range []hypervisor.HostName{"n1", "n2", "n3"} {
+		c, err := boltstore.DialTLS([]string{at}, issue(t, a, pki.Request{Name: string(n)}))
+		must(t, err)
+		t.Cleanup(func() { must(t, c.Close()) })
+		want := []hypervisor.Address{m.Target.Address, m.Target.Address}
+		if n == "n3" {
+			want = []hypervisor.Address{"hidden"} // and nothing of it is in what follows its own host
+		}
+		if got := addresses(t, c, m, store.Feed{Host: n}); !slices.Equal(got, want) {
+			t.Errorf("%s reads %q, want %q", n, got, want)
+		}
+		r, err := c.Get(ctx, m.Key())
+		must(t, err)
+		if _, err = c.Put(ctx, r); errors.Is(err, store.Forbidden) != (n == "n3") {
+			t.Errorf("%s writes what it has read: %v", n, err)
+		}
+	}
+	if r, err := s.Get(ctx, m.Key()); err != nil || r.(*store.Migration).Target.Address != m.Target.Address {
+		t.Errorf("the store has %+v, %v", r, err)
 	}
 }
 
