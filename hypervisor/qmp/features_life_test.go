@@ -1,6 +1,7 @@
 package qmp_test
 
 import (
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -31,6 +32,43 @@ func TestAGuestThatShutsDownEndsBeforeItsGrace(t *testing.T) {
 	}
 	l.Do("n1", vm.ID, hypervisor.Forget{})
 	l.empty()
+}
+
+// The log of a console is cut while its QEMU appends to it.
+func TestTheLogOfAConsoleIsCut(t *testing.T) {
+	l := newLab(t, accelerator(t), nil)
+	vm := l.vm("suite/talks", calm)
+	l.start("n1", vm)
+	log := l.hosts["n1"].Files(vm.ID).ConsoleLog
+	f, err := os.OpenFile(log, os.O_WRONLY|os.O_APPEND, 0)
+	must(t, err)
+	defer f.Close()
+	_, err = f.Write(make([]byte, 5*mib))
+	must(t, err)
+	appends := 0
+	all, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	for _, fd := range all {
+		if to, _ := os.Readlink(fd); to == log && !strings.HasPrefix(fd, "/proc/"+strconv.Itoa(os.Getpid())+"/") {
+			var flags int
+			info, err := os.ReadFile(strings.Replace(fd, "/fd/", "/fdinfo/", 1))
+			must(t, err)
+			_, err = fmt.Sscanf(string(info), "pos: %d\nflags: %o", new(int), &flags)
+			must(t, err)
+			if appends++; flags&os.O_APPEND == 0 {
+				t.Errorf("QEMU does not append to it: %s", info)
+			}
+		}
+	}
+	if appends != 1 {
+		t.Errorf("%d processes write to it", appends)
+	}
+	l.Do("n1", vm.ID, hypervisor.Pause{}, hypervisor.Unpause{}) // its worker looks
+	l.Eventually("the log is cut", func() bool {
+		at, err := os.Stat(log)
+		return err == nil && at.Size() >= 1<<20 && at.Size() < 2<<20
+	})
+	l.sound("n1", vm.ID)
+	l.ends("n1", vm.ID)
 }
 
 func TestAStubbornGuestIsStoppedByForceAfterItsGrace(t *testing.T) {

@@ -105,6 +105,9 @@ func (d *domain) wait(ctx context.Context, l look) time.Duration {
 	rec, job, vm := d.Present()
 	now := time.Now()
 	wait := resync
+	if vm != nil {
+		_ = qemu.CutConsoleLog(d.Node.QEMU.Settings(d.ID).ConsoleLog()) // it is tried again
+	}
 	if !rec.By.IsZero() {
 		wait = min(wait, rec.By.Sub(now))
 	}
