@@ -46,6 +46,16 @@ func (d *DirtyRates) With(rate hypervisor.Bandwidth, at time.Time) *DirtyRates {
 	return &next
 }
 
+// AtHour returns the mean of the hour of the day of a moment; false is that it was never measured in that hour.
+func (d *DirtyRates) AtHour(at time.Time) (hypervisor.Bandwidth, bool) {
+	for _, h := range d.Hours {
+		if h.Hour == at.UTC().Hour() {
+			return h.Mean, true
+		}
+	}
+	return 0, false
+}
+
 // Last returns when it was measured last; the zero time is never.
 func (d *DirtyRates) Last() time.Time {
 	if d == nil {
@@ -57,11 +67,6 @@ func (d *DirtyRates) Last() time.Time {
 // Expected returns what to plan with at a moment: the last rate, or the mean of that hour of the day where that
 // is higher.
 func (d *DirtyRates) Expected(at time.Time) hypervisor.Bandwidth {
-	rate := d.Rate
-	for _, h := range d.Hours {
-		if h.Hour == at.UTC().Hour() {
-			rate = max(rate, h.Mean)
-		}
-	}
-	return rate
+	mean, _ := d.AtHour(at)
+	return max(d.Rate, mean)
 }

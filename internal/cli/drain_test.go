@@ -39,7 +39,8 @@ func TestTheNightsInWhichClocksAreChanged(t *testing.T) {
 	} {
 		f := drainFlags{at: tt.at, by: tt.by}
 		now := time.Date(2026, tt.day, tt.date, 12, 0, 1, 0, berlin)
-		if got, err := f.window(now); err != nil || got != tt.want {
+		begin, end, err := f.window(now)
+		if got := end.Sub(begin); err != nil || got != tt.want {
 			t.Errorf("on %v %d, from %q to %q: %v, %v, want %v", tt.day, tt.date, tt.at, tt.by, got,
 				err, tt.want)
 		}

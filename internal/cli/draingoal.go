@@ -29,9 +29,11 @@ func (f *drainFlags) goal(now time.Time) (*whatif.Goal, error) {
 			return nil, fmt.Errorf("--within %q is not a time above zero: write 2h", f.within)
 		}
 	case f.by != "":
-		if goal.Within, err = f.window(now); err != nil {
+		begin, end, err := f.window(now)
+		if err != nil {
 			return nil, err
 		}
+		goal.Within, f.fleet.begin = end.Sub(begin), begin
 	case f.at != "":
 		return nil, errors.New("--at needs --by: write --by 06:00")
 	default:
@@ -43,22 +45,22 @@ func (f *drainFlags) goal(now time.Time) (*whatif.Goal, error) {
 	return goal, nil
 }
 
-// window returns the time from --at, or from now, until --by. Each is the next one on the clock
+// window returns --at, or now, and --by. Each is the next one on the clock
 // of now's zone: a night in which clocks are changed is an hour longer or shorter.
-func (f *drainFlags) window(now time.Time) (time.Duration, error) {
-	end, err := time.Parse("15:04", f.by)
+func (f *drainFlags) window(now time.Time) (begin, end time.Time, err error) {
+	by, err := time.Parse("15:04", f.by)
 	if err != nil {
-		return 0, fmt.Errorf("--by %q is not a time of day: write 06:00", f.by)
+		return begin, end, fmt.Errorf("--by %q is not a time of day: write 06:00", f.by)
 	}
-	begin := now
+	begin = now
 	if f.at != "" {
 		at, err := time.Parse("15:04", f.at)
 		if err != nil {
-			return 0, fmt.Errorf("--at %q is not a time of day: write 22:00", f.at)
+			return begin, end, fmt.Errorf("--at %q is not a time of day: write 22:00", f.at)
 		}
 		begin = next(now, at)
 	}
-	return next(begin, end).Sub(begin), nil
+	return begin, next(begin, by), nil
 }
 
 // next returns when it is so late after a moment.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,7 @@ var own = regexp.MustCompile(`(?m)^(hosts|inventory|events|limits|vary):`)
 type FleetFlags struct {
 	files  StoreFlags // without --store: the fleet is the store
 	config string
+	begin  time.Time // when the plan begins; zero is now
 }
 
 // Add adds the flags to a command's.

@@ -49,7 +49,7 @@ func (f *FleetFlags) readStore(url string) (*config.Scenario, error) {
 	if err := errors.Join(c.Pull(ctx, daemon.Judged(opened)), opened.Close()); err != nil {
 		return nil, err
 	}
-	s, err := scenarioOf(nameOf(u), &c, settings, time.Now())
+	s, err := scenarioOf(nameOf(u), &c, settings, time.Now(), f.begin)
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +73,8 @@ func nameOf(u daemon.URL) string {
 }
 
 // scenarioOf returns the scenario of what a store has, under a controller with these settings.
-func scenarioOf(name string, c *client.Cluster, settings config.Settings, now time.Time) (*config.Scenario, error) {
-	s, err := settings.Scenario(name, fleetOf(c, now))
+func scenarioOf(name string, c *client.Cluster, settings config.Settings, now, begin time.Time) (*config.Scenario, error) {
+	s, err := settings.Scenario(name, fleetOf(c, now, begin))
 	if err == nil {
 		s.Encryption = encryptionOf(s.Fleet.Hosts, s.Controller.Cluster.Options().Encryption)
 	}
@@ -104,8 +104,9 @@ func encrypting(hosts []inventory.Host) (n int) {
 // guess is the class of workload that guests are taken for that were not measured.
 const guess = "web"
 
-// fleetOf returns hosts and VMs as a store has them. VMs that are off take no part.
-func fleetOf(c *client.Cluster, now time.Time) *inventory.Fleet {
+// fleetOf returns hosts and VMs as a store has them, with guests that write as they do when the plan begins; the zero time is
+// now. VMs that are off take no part.
+func fleetOf(c *client.Cluster, now, begin time.Time) *inventory.Fleet {
 	f := &inventory.Fleet{Config: migration.DefaultCluster(), Namespaces: map[string]placement.Labels{}}
 	unknown, measured, oldest := 0, 0, now
 	for _, h := range c.Hosts() {
@@ -126,7 +127,7 @@ func fleetOf(c *client.Cluster, now time.Time) *inventory.Fleet {
 			measured++
 			oldest = earlier(oldest, d.At)
 		}
-		f.VMs = append(f.VMs, vmOf(v, now))
+		f.VMs = append(f.VMs, vmOf(v, now, begin))
 	}
 	slices.SortFunc(f.VMs, func(a, b inventory.VM) int { return cmp.Compare(a.ID, b.ID) })
 	f.Migrations = underWay(c)
@@ -180,12 +181,15 @@ func writes(vms, measured int, oldest time.Duration) string {
 }
 
 // vmOf returns a VM as it is stored. What its guest writes is what was measured, or else a guess.
-func vmOf(v *store.VM, now time.Time) inventory.VM {
+func vmOf(v *store.VM, now, begin time.Time) inventory.VM {
 	load, _ := inventory.Class(guess, v.Now().Memory)
 	from := "taken for a " + guess + " server: it was not measured"
 	if d := v.Dirtied; d != nil {
 		load.Rate = d.Expected(now)
 		from = fmt.Sprintf("measured by its agent %s ago", humanize.Span(now.Sub(d.At).Seconds()))
+		if mean, known := d.AtHour(begin); known && begin.After(now) {
+			load.Rate, from = mean, "measured by its agent at this time of the day"
+		}
 	}
 	can, why := v.CanMigrate()
 	vm := inventory.VM{VM: v.Now(), Host: v.Host, Namespace: v.Namespace, Labels: placement.Labels(v.Labels),

@@ -27,6 +27,7 @@ import (
 // says where its figure comes from.
 func TestAPlanOfAStoreTakesWhatWasMeasured(t *testing.T) {
 	now := time.Date(2026, 5, 2, 3, 30, 0, 0, time.UTC)
+	var begin time.Time // now
 	vm := func(name hypervisor.VMID, d *store.DirtyRates) *store.VM {
 		return &store.VM{VM: hypervisor.VM{ID: name, Memory: 4 * hypervisor.GiB}, Host: "n1", Dirtied: d}
 	}
@@ -41,7 +42,7 @@ func TestAPlanOfAStoreTakesWhatWasMeasured(t *testing.T) {
 		if err := c.Pull(context.Background(), records); err != nil {
 			t.Fatal(err)
 		}
-		return fleetOf(&c, now)
+		return fleetOf(&c, now, begin)
 	}
 	var none *store.DirtyRates
 	night := none.With(80e6, now.Add(-24*time.Hour)).With(5e6, now.Add(-2*time.Hour))
@@ -57,6 +58,14 @@ func TestAPlanOfAStoreTakesWhatWasMeasured(t *testing.T) {
 			t.Errorf("%s: %v, %q, want %v, %q", v.ID, v.Workload.Rate, v.WorkloadFrom, want.rate, want.from)
 		}
 	}
+	for hour, want := range map[int]hypervisor.Bandwidth{1: 5e6, 3: 80e6, 7: 80e6} { // nothing is known of the seventh
+		begin = now.Add(time.Duration(21+hour) * time.Hour)
+		if v := fleet(vm("a", night)).VMs[0]; v.Workload.Rate != want ||
+			(v.WorkloadFrom == "measured by its agent at this time of the day") != (hour != 7) {
+			t.Errorf("at %v: %v, %q, want %v", begin, v.Workload.Rate, v.WorkloadFrom, want)
+		}
+	}
+	begin = time.Time{}
 	for _, tt := range []struct {
 		fleet *inventory.Fleet
 		want  string
@@ -92,7 +101,7 @@ func TestAPlanOfAStoreTakesVMsAsTheControllerDoes(t *testing.T) {
 	if err := c.Pull(t.Context(), records); err != nil {
 		t.Fatal(err)
 	}
-	f := fleetOf(&c, time.Now())
+	f := fleetOf(&c, time.Now(), time.Time{})
 	got, can, why := f.VMs[0], false, ""
 	if diff := cmp.Diff(*v.Place(), inventory.PlacementVM(&got)); diff != "" {
 		t.Errorf("what it takes of a host (-controller +plan):\n%s", diff)
@@ -149,7 +158,7 @@ func TestAPlanOfAStoreEncryptsAsTheControllerDoes(t *testing.T) {
 		if err := c.Pull(t.Context(), records); err != nil {
 			t.Fatal(err)
 		}
-		s, err := scenarioOf("store", &c, settings, time.Now())
+		s, err := scenarioOf("store", &c, settings, time.Now(), time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +226,7 @@ policies: [{name: slow, bandwidthPerMigration: 1Gbit/s}]
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := scenarioOf("store", &c, settings, time.Now())
+	s, err := scenarioOf("store", &c, settings, time.Now(), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
