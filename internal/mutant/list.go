@@ -29,7 +29,7 @@ var Planted = []Mutant{
 	{"takes one dead host for two", "store/report.go",
 		"return m.Target.Discarded || m.Dead(m.State.Target)", "return true"},
 	{"takes a broken connection for a transfer that has failed", "agent/source.go",
-		"case hypervisor.JobBroken:\n\t\treturn a.resolve(ctx, m, p, now)",
+		"case hypervisor.JobBroken:\n\t\tif err := a.resolve(ctx, m, p, now); err != nil {\n\t\t\treturn err\n\t\t}\n\t\treturn a.recover(ctx, a.moves.Get(m.Spec.ID), p, now)",
 		"case hypervisor.JobBroken:\n\t\treturn a.kept(ctx, m, p, now)"},
 	{"takes a VM that is not here for one that was kept", "agent/source.go",
 		"return a.resolve(ctx, m, hypervisor.Progress{Error: " +
