@@ -49,8 +49,8 @@ func (a *Agent) lookAtAll(ctx context.Context, now time.Time) (amiss bool, err e
 		}
 		found++
 		if first {
-			if err := a.cancelForgotten(ctx, &domains[i], now); err != nil {
-				return false, err
+			if err := a.cancelForgotten(ctx, &domains[i], now); err != nil { // its QEMU may hang: the others do not wait for it
+				a.warn(v.VM.ID, "whether a transfer is under way that has no record is not known: "+errorText(err), now)
 			}
 		}
 		wrong := (domains[i].State != hypervisor.Running || !settled) &&
@@ -88,8 +88,12 @@ func (a *Agent) cancelForgotten(ctx context.Context, d *hypervisor.Domain, now t
 		return err
 	}
 	p, err := a.hv.Progress(ctx, d.Job)
-	if err != nil || p.Status.Final() || p.Status == hypervisor.JobNone {
+	switch {
+	case err != nil || p.Status.Final() || p.Status == hypervisor.JobNone:
 		return err
+	case !cancellable(p):
+		a.warn(d.VM.ID, "takes part in "+string(d.Job)+", a transfer whose migration has no record, and can only go on with it", now)
+		return nil
 	}
 	a.warn(d.VM.ID, "ends "+string(d.Job)+", a transfer whose migration has no record", now)
 	return a.cancelled(ctx, d.Job, p)

@@ -393,6 +393,9 @@ func (a *Agent) recover(ctx context.Context, m *store.Migration, p hypervisor.Pr
 		return nil
 	}
 	err := a.hv.Adjust(ctx, m.Spec.ID, hypervisor.Recover{Address: m.Target.Address})
+	if errors.Is(err, hypervisor.Conflict) { // it is not broken in a way that this would mend
+		return nil
+	}
 	if err != nil {
 		a.warn(m.Spec.VM, "post-copy broke, and does not go on yet: "+errorText(err), now)
 		return nil
@@ -451,9 +454,14 @@ func (a *Agent) closeUp(ctx context.Context, m *store.Migration, now time.Time) 
 	return a.kept(ctx, m, p, now)
 }
 
+// cancellable reports whether the guest runs on here when a transfer is cancelled.
+func cancellable(p hypervisor.Progress) bool {
+	return p.Mode != hypervisor.PostCopy && (p.Status == hypervisor.JobSetup || p.Status == hypervisor.JobActive)
+}
+
 // cancelled ends a transfer while its guest runs here. Too late is no error.
 func (a *Agent) cancelled(ctx context.Context, job hypervisor.JobID, p hypervisor.Progress) error {
-	if p.Mode == hypervisor.PostCopy || p.Status != hypervisor.JobSetup && p.Status != hypervisor.JobActive {
+	if !cancellable(p) {
 		return nil
 	}
 	err := a.hv.Adjust(ctx, job, hypervisor.Cancel{})

@@ -63,7 +63,8 @@ func (a *Agent) startsAlone(ctx context.Context, v *store.VM, now time.Time) {
 		return
 	}
 	if err := a.config.DisableAutostart(ctx, v.VM.ID); err != nil {
-		a.warn(v.VM.ID, "may be started with its host, although it runs elsewhere then: "+errorText(err), now)
+		a.warn(v.VM.ID, "may be started with its host, although it runs elsewhere then: "+errorText(err)+
+			"; virsh autostart --disable "+string(v.VM.ID)+" would prevent that", now)
 		return
 	}
 	a.alone[v.VM.ID] = true

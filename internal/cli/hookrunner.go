@@ -66,7 +66,14 @@ func (h *hookRunner) follow(ctx context.Context) error {
 // may be why the run stopped.
 func (h *hookRunner) checks(m *store.Maintenance) bool {
 	now := h.Now()
-	return h.check != nil && slices.ContainsFunc(m.CheckDue(), func(s store.ServicedHost) bool {
+	if h.check == nil {
+		return false
+	}
+	serviced := func(s store.ServicedHost) bool { // its hook runs, or has ended, and its check is yet to come
+		state := m.Answer(&s).State
+		return s.Phase == store.ServiceHook && (state == store.HookDone || state == store.HookBegan && h.runs(s.Name))
+	}
+	return slices.ContainsFunc(m.Hosts, serviced) || slices.ContainsFunc(m.CheckDue(), func(s store.ServicedHost) bool {
 		return now.Sub(s.Since) < m.BackWithin
 	})
 }
@@ -169,6 +176,13 @@ func (h *hookRunner) take(host hypervisor.HostName) bool {
 	free := !h.busy[host]
 	h.busy[host] = true
 	return free
+}
+
+// runs reports whether a command for a host runs here.
+func (h *hookRunner) runs(host hypervisor.HostName) bool {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return h.busy[host]
 }
 
 func (h *hookRunner) give(host hypervisor.HostName) {

@@ -51,3 +51,31 @@ func TestARunThatStopsStillChecksItsHosts(t *testing.T) {
 		t.Errorf("--on-failure: %q, %v", text, err)
 	}
 }
+
+// A host is checked, too, whose hook runs here when the run stops, or has just ended.
+func TestAHostWhoseHookRunsIsCheckedAfterIt(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct {
+		name  string
+		state store.HookState
+		mine  bool
+		check []string
+		want  bool
+	}{
+		{"it runs here", store.HookBegan, true, []string{"true"}, true},
+		{"it runs elsewhere", store.HookBegan, false, []string{"true"}, false},
+		{"it has ended", store.HookDone, false, []string{"true"}, true},
+		{"it has failed", store.HookFailed, false, []string{"true"}, false},
+		{"it waits", store.HookWaits, false, []string{"true"}, false},
+		{"nothing checks", store.HookDone, true, nil, false},
+	} {
+		m := &store.Maintenance{Name: "patch", Checked: true, BackWithin: time.Minute, Stopped: "the hook of n1 failed",
+			Hosts:   []store.ServicedHost{{Name: "n2", Phase: store.ServiceHook, Since: now, Hooks: 1}},
+			Answers: []store.ServiceAnswer{{Host: "n2", Hook: 1, State: c.state}}}
+		h := &hookRunner{check: c.check, busy: map[hypervisor.HostName]bool{"n2": c.mine},
+			session: &session{Client: client.Client{Now: time.Now}}}
+		if got := h.checks(m); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+}

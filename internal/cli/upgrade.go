@@ -76,13 +76,16 @@ func (f *upgradeFlags) run(c *cobra.Command, args []string) error {
 	if f.with == "" {
 		return errors.New("--with is required: a file with the hosts as they are after the upgrade")
 	}
-	s, err := f.fleet.Read(args[0], c.ErrOrStderr())
+	fleet, with := f.fleet, f.fleet
+	switch { // the flags are those of the store
+	case isStore(args[0]) && !isStore(f.with):
+		with = FleetFlags{}
+	case isStore(f.with) && !isStore(args[0]):
+		fleet = FleetFlags{}
+	}
+	s, err := fleet.Read(args[0], c.ErrOrStderr())
 	if err != nil {
 		return err
-	}
-	with := f.fleet
-	if !isStore(f.with) {
-		with = FleetFlags{} // they are those of the store
 	}
 	after, err := with.Read(f.with, c.ErrOrStderr())
 	if err != nil {

@@ -35,8 +35,8 @@ func (r *reader) transport(s *Scenario) {
 	}
 }
 
-// abilities lets hosts do in the simulator what the file says that they can. Where migrations must be encrypted, hosts of
-// which it says nothing have certificates.
+// abilities gives hosts certificates where the file says so, and where migrations must be encrypted and it says nothing of
+// the abilities of a host.
 func (r *reader) abilities(s *Scenario) {
 	encrypts := s.requiresEncryption()
 	if encrypts && r.spec.Transport.Encryption == "" {
@@ -47,7 +47,7 @@ func (r *reader) abilities(s *Scenario) {
 		switch {
 		case h.Host.Abilities != 0:
 		case h.Facts != nil && h.Facts.Abilities != 0:
-			h.Host.Abilities = h.Facts.Abilities
+			h.Host.Abilities = fake.Abilities | h.Facts.Abilities&hypervisor.CanEncrypt
 		case encrypts:
 			h.Host.Abilities = fake.Abilities | hypervisor.CanEncrypt
 		}

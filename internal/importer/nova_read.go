@@ -39,7 +39,8 @@ func IsNova(start []byte) bool {
 		return true
 	}
 	for _, word := range []string{`"servers"`, `"hypervisors"`, `"flavors"`, `"server_groups"`, `"nova-compute"`,
-		`"Hypervisor Hostname"`, `"Flavor`, `"VCPUs"`, `"Power State"`, `"Task State"`} {
+		`"Hypervisor Hostname"`, `"Flavor`, `"VCPUs"`, `"Power State"`, `"Task State"`,
+		`"Members"`} {
 		if bytes.Contains(start, []byte(word)) && !bytes.Contains(start, []byte(`"apiVersion"`)) {
 			return true
 		}

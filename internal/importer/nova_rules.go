@@ -159,7 +159,9 @@ func (c *cloud) findZones() {
 		if h.zone == "" {
 			unknown++
 		}
-		zones[h.zone] = true
+		if h.zone != "" {
+			zones[h.zone] = true
+		}
 	}
 	switch {
 	case bound && unknown > 0:

@@ -223,3 +223,15 @@ func FuzzNovaRead(f *testing.F) {
 		}
 	})
 }
+
+// The list of server groups is known by its columns, as the client prints them with --long.
+func TestAFolderHasTheListOfServerGroups(t *testing.T) {
+	for _, start := range []string{
+		`[{"ID": "5", "Name": "g", "Policies": "anti-affinity", "Members": "a, b", "Project Id": "p", "User Id": "u"}]`,
+		`[{"ID": "5", "Name": "g", "Policy": "anti-affinity", "Members": [], "Project Id": "p", "User Id": "u"}]`,
+	} {
+		if !importer.IsNova([]byte(start)) {
+			t.Errorf("left out: %s", start)
+		}
+	}
+}

@@ -11,9 +11,9 @@ import (
 type overhead struct {
 	// known is what KubeVirt says that it is; 0 is that it does not say.
 	known hypervisor.Bytes
-	// fixed is what does not depend on how much memory the guest has.
-	fixed hypervisor.Bytes
-	// none: the pod requests none of it.
+	// counted is what KubeVirt counts it to, before it is multiplied.
+	counted hypervisor.Bytes
+	// none: the pod requests none of it, unless its guest has huge pages.
 	none bool
 }
 
@@ -31,15 +31,15 @@ const (
 	ofProbe     = 10 * hypervisor.MiB
 	ofProbes    = 100 * hypervisor.MiB
 	ofGuarantee = 100 * hypervisor.MiB
-	pageEntries = 512 // memory for each byte of page tables
+	pageEntries = 512 // memory for each byte of page tables, of what the VM itself requests
 )
 
 // overheadOf reads what a VM's pod needs. What plug-ins of networks and downward metrics add, some MiB, is not known.
 // Source: KubeVirt v1.8.0 pkg/hypervisor/kvm/hypervisorbackend.go (GetMemoryOverhead);
-// services/renderresources.go (WithMemoryOverhead).
+// services/renderresources.go (WithMemoryOverhead, WithHugePages).
 func (o *object) overheadOf(vmi *kubeobject.VirtualMachineInstance, cpus int) overhead {
 	d := &vmi.Spec.Domain
-	h := overhead{fixed: ofPrograms + hypervisor.Bytes(cpus)*ofCPU, none: d.Resources.OvercommitGuestOverhead}
+	h := overhead{counted: ofPrograms + hypervisor.Bytes(cpus)*ofCPU, none: d.Resources.OvercommitGuestOverhead}
 	if m := vmi.Status.Memory; m != nil && m.MemoryOverhead != nil {
 		h.known = o.bytes("status.memory.memoryOverhead", m.MemoryOverhead)
 	}
@@ -58,11 +58,14 @@ func (o *object) overheadOf(vmi *kubeobject.VirtualMachineInstance, cpus int) ov
 		{vmi.IsCPUDedicated() || guaranteed(&d.Resources), ofGuarantee},
 	} {
 		if part.is {
-			h.fixed += part.of
+			h.counted += part.of
 		}
 	}
+	if q, found := d.Resources.Requests[kubeobject.ResourceMemory]; found {
+		h.counted += o.bytes("spec.domain.resources.requests.memory", &q) / pageEntries
+	}
 	if m := d.Memory; m != nil && m.ReservedOverhead != nil {
-		h.fixed += o.bytes("spec.domain.memory.reservedOverhead.addedOverhead", m.ReservedOverhead.AddedOverhead)
+		h.counted += o.bytes("spec.domain.memory.reservedOverhead.addedOverhead", m.ReservedOverhead.AddedOverhead)
 	}
 	return h
 }
@@ -93,15 +96,15 @@ func (o *object) overheadRatio(c *kubeobject.KubeVirtConfiguration) {
 	o.ratio = ratio
 }
 
-// of returns the overhead of a pod that requests so much for its guest.
-func (h *overhead) of(requested hypervisor.Bytes, ratio float64) hypervisor.Bytes {
+// of returns the overhead of a pod, whose guest may have huge pages.
+func (h *overhead) of(huge bool, ratio float64) hypervisor.Bytes {
 	switch {
-	case h.none:
+	case h.none && !huge:
 		return 0
 	case h.known > 0:
 		return h.known
 	}
-	all := h.fixed + requested/pageEntries
+	all := h.counted
 	if ratio > 1 {
 		all += hypervisor.Bytes(float64(all) * (ratio - 1))
 	}

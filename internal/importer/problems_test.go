@@ -222,7 +222,7 @@ status: {nodeName: n1}
 	}
 	picky := "VirtualMachineInstance prod/picky spec."
 	want := []string{
-		"f:1: host n1: its VMs need 73.7GiB of memory, it has 64GiB",
+		"f:1: host n1: its VMs need 73.6GiB of memory, it has 64GiB",
 		"f:22: Pod prod/p: objects of the kind v1 Pod are left out (and 1 more like it)",
 		"f:30: migration prod/gone: left out: there is no VM prod/missing",
 		"f:35: Node old status.conditions: without a Ready condition it counts as down",

@@ -90,7 +90,7 @@ func (o *object) overcommit(c *kubeobject.KubeVirtConfiguration) {
 // request returns the memory that a pod requests, with what its own programs need.
 func (f *fleetReader) request(v *vm) hypervisor.Bytes {
 	guest := f.forGuest(v)
-	return guest + v.asks.beside.of(guest, f.ratio)
+	return guest + v.asks.beside.of(v.asks.pages != "", f.ratio)
 }
 
 // forGuest returns the memory that a pod requests for its guest.
@@ -178,7 +178,7 @@ func (f *fleetReader) memoryLimit(v *vm, request hypervisor.Bytes) int64 {
 	if q, found := v.asks.limits[kubeobject.ResourceMemory]; found {
 		beside := v.asks.beside
 		beside.none = false // what is limited is limited with it
-		return min(q.Value(), 1<<61) + int64(beside.of(f.forGuest(v), f.ratio))
+		return min(q.Value(), 1<<61) + int64(beside.of(v.asks.pages != "", f.ratio))
 	}
 	if v.asks.own > 0 {
 		return int64(request)

@@ -2,6 +2,8 @@ package importer_test
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -33,7 +35,7 @@ status:
 
 // besides returns what the pod of a VM with one or four cores requests beside so much for its guest: five programs, a
 // thread for I/O and a video card, its CPUs and its page tables.
-func besides(domain string, requested hypervisor.Bytes) hypervisor.Bytes {
+func besides(domain string) hypervisor.Bytes {
 	all := (25 + 100 + 25 + 40 + 30 + 8 + 32) * hypervisor.MiB
 	cpus := hypervisor.Bytes(1)
 	if strings.Contains(domain, "cores: 4") {
@@ -42,21 +44,25 @@ func besides(domain string, requested hypervisor.Bytes) hypervisor.Bytes {
 	if strings.Contains(domain, "dedicated") {
 		all += 100 * hypervisor.MiB
 	}
-	return all + 8*hypervisor.MiB*cpus + requested/512
+	if m := regexp.MustCompile(`requests: {memory: ([0-9]+)Gi`).FindStringSubmatch(domain); m != nil {
+		requested, _ := strconv.Atoi(m[1])
+		all += hypervisor.Bytes(requested) * hypervisor.GiB / 512
+	}
+	return all + 8*hypervisor.MiB*cpus
 }
 
 // What the pod of a VM needs besides its guest's memory is what KubeVirt says, or else what it would say.
 func TestThePodOfAVMNeedsMemoryItself(t *testing.T) {
 	const (
 		mib  = hypervisor.MiB
-		most = (25 + 100 + 25 + 40 + 30 + 8 + 8 + 4) * mib // 2 GiB and one CPU, and no video card
+		most = (25 + 100 + 25 + 40 + 30 + 8 + 8) * mib // one CPU, and no video card
 	)
 	plain := "devices: {autoattachGraphicsDevice: false}"
 	for _, tt := range []struct {
 		name, config, spec, domain, status string
 		want                               hypervisor.Bytes
 	}{
-		{"the programs, the CPU and the page tables", "", "", plain, "", most},
+		{"the programs and the CPU", "", "", plain, "", most},
 		{"a video card", "", "", "devices: {}", "", most + 32*mib},
 		{"a GPU", "", "", "devices: {autoattachGraphicsDevice: false, gpus: [{deviceName: a}]}", "", most + 1024*mib},
 		{"a virtual function", "", "", "devices: {autoattachGraphicsDevice: false, interfaces: [{sriov: {}}]}", "", most + 1024*mib},
@@ -67,7 +73,8 @@ func TestThePodOfAVMNeedsMemoryItself(t *testing.T) {
 		{"probes that run programs", "", "livenessProbe: {exec: {}}, readinessProbe: {exec: {}}, ", plain, "", most + 120*mib},
 		{"a probe of a port", "", "livenessProbe: {tcpSocket: {}}, ", plain, "", most},
 		{"all that is limited is requested", "", "", plain + ", resources: {requests: {cpu: '1', memory: 2Gi}, limits: " +
-			"{cpu: '1', memory: 2Gi}}", "", most + 100*mib},
+			"{cpu: '1', memory: 2Gi}}", "", most + (4+100)*mib},
+		{"page tables of what is requested", "", "", plain + ", resources: {requests: {memory: 3Gi}}", "", most + (1024+6)*mib},
 		{"what the VM adds", "", "", plain + ", ioThreads: {}", "", most},
 		{"twice as much", "additionalGuestMemoryOverheadRatio: '2'", "", plain, "", 2 * most},
 		{"as KubeVirt says", "additionalGuestMemoryOverheadRatio: '2'", "", plain, "memory: {memoryOverhead: 300Mi}, ", 300 * mib},
@@ -146,7 +153,7 @@ func TestAVMTakesWhatItsPodRequests(t *testing.T) {
 				t.Fatal(err)
 			}
 			vm := inventory.PlacementVM(&fleet.VMs[0])
-			tt.memory += besides(tt.domain, tt.memory)
+			tt.memory += besides(tt.domain)
 			if vm.Demand() != tt.memory || vm.DemandCPUs() != tt.cpus || fleet.Hosts[0].CPUs != tt.of {
 				t.Errorf("it takes %v and %d of %d CPUs, want %v and %d of %d", vm.Demand(),
 					vm.DemandCPUs(), fleet.Hosts[0].CPUs, tt.memory, tt.cpus, tt.of)
@@ -265,7 +272,7 @@ func TestRequestsDecideWhereThereIsRoom(t *testing.T) {
 func TestQuotasChargeWhatPodsTake(t *testing.T) {
 	const (
 		gib    = int64(hypervisor.GiB)
-		beside = 284 << 20 // what its pod needs: two CPUs, and page tables for 4 GiB
+		beside = 276 << 20 // what its pod needs, with two CPUs
 	)
 	text := configured("") + `apiVersion: v1
 kind: ResourceQuota
@@ -286,7 +293,7 @@ status: {used: {%s}}
 		{"memory for short", "memory: 10Gi", "", "memory: 5Gi", "",
 			[]placement.QuotaLimit{{Resource: "memory", Hard: 10 * gib, Others: gib - beside}}, 4*gib + beside},
 		{"limited memory", "limits.memory: 10Gi", "", "limits.memory: 5Gi", limits,
-			[]placement.QuotaLimit{{Resource: "limits.memory", Hard: 10 * gib}}, 5*gib + beside},
+			[]placement.QuotaLimit{{Resource: "limits.memory", Hard: 10 * gib}}, 5*gib + beside + 4*gib/512},
 		{"memory that KubeVirt limits itself", "limits.memory: 10Gi", "", "limits.memory: 8Gi", "",
 			[]placement.QuotaLimit{{Resource: "limits.memory", Hard: 10 * gib}}, 8*gib + 2*beside},
 		{"CPUs by the ratio", "requests.cpu: 1", "", "requests.cpu: 500m", "",

@@ -170,6 +170,9 @@ transport: {connections: 1}
 	if !encrypted.Done || encrypted.Options.Encryption != hypervisor.EncryptRequired || encrypted.Took <= plain.Took {
 		t.Errorf("encrypted %+v, plain %+v", encrypted, plain)
 	}
+	if stated := took("Auto", ", abilities: [copy-storage]"); !stated.Done || stated.Options.Encryption != "" {
+		t.Errorf("what a file says of other abilities changes how VMs move: %+v", stated)
+	}
 	if without := took("Required", ", abilities: [post-copy, auto-converge]"); without.Done {
 		t.Errorf("without certificates: %+v", without)
 	}

@@ -207,7 +207,11 @@ func ForNode(f *Answer, at time.Time, node string) *evacuate.Forecast {
 	if f.Samples != nil {
 		spread = f.Samples.Hosts[host]
 	}
-	return f.of(at, spread, func(vm hypervisor.VMID) bool { return f.on[vm] == host })
+	e := f.of(at, spread, func(vm hypervisor.VMID) bool { return f.on[vm] == host })
+	if e.Left > 0 && len(e.VMs) == 0 { // nothing leaves: no time can be told
+		e.P50, e.P95, e.P99, e.Max = nil, nil, nil, nil
+	}
+	return e
 }
 
 // of returns what is forecast of some VMs, which have left after so long.

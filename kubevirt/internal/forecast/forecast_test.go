@@ -290,3 +290,19 @@ func TestAVMIThatCannotBeReadIsLeftOut(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
+
+// Of a node from which no VM leaves no time is told: another forecast would say the same.
+func TestOfANodeThatKeepsItsVMsNoTimeIsTold(t *testing.T) {
+	c := cluster(4, 1)
+	c.VMIs[0].Status.Conditions[0].Status = corev1.ConditionFalse // on n0
+	a, err := forecast.Ask(t.Context(), c, forecast.Together(evacuations("n0", "n1"))[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := forecast.ForNode(a, time.Time{}, "n0"); e.Left != 1 || e.P50 != nil || e.Max != nil {
+		t.Errorf("n0: %+v", e)
+	}
+	if e := forecast.ForNode(a, time.Time{}, "n1"); e.Left != 0 || e.P50 == nil {
+		t.Errorf("n1: %+v", e)
+	}
+}
