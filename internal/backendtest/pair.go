@@ -130,7 +130,10 @@ func (p *Pair) Until(n hypervisor.HostName, j hypervisor.JobID,
 	}()
 	testutil.Eventually(p.T, fmt.Sprintf("%s on %s is %v", j, n, s), func() (err error) {
 		at, err = p.Host(n).Progress(p.T.Context(), j)
-		if err != nil {
+		switch {
+		case errors.Is(err, hypervisor.Transient): // a busy host
+			return err
+		case err != nil:
 			return testutil.Stop(err)
 		}
 		if at.Status == s {
