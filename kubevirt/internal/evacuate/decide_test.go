@@ -155,6 +155,7 @@ func (g *guest) vmi() *virtv1.VirtualMachineInstance {
 	if g.starting {
 		v.Status.Phase = virtv1.Scheduled
 	}
+	v.Spec.Domain.Resources.OvercommitGuestOverhead = true // quotas are about whole GiB here
 	return v
 }
 
