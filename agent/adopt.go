@@ -96,7 +96,7 @@ func (a *Agent) cancelForgotten(ctx context.Context, d *hypervisor.Domain, now t
 		return nil
 	}
 	a.warn(d.VM.ID, "ends "+string(d.Job)+", a transfer whose migration has no record", now)
-	return a.cancelled(ctx, d.Job, p)
+	return a.cancel(ctx, d.Job)
 }
 
 // meet takes note of a domain that is not this host's own. One that executes while its

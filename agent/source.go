@@ -239,16 +239,12 @@ func (a *Agent) limit(ctx context.Context, m *store.Migration, now time.Time) er
 	return a.announce(ctx, m, now, said, func(r *store.Migration) { r.Source.Cap = limit })
 }
 
-// abort passes the request on. Too late is no error: the outcome tells.
+// abort passes the request on.
 func (a *Agent) abort(ctx context.Context, m *store.Migration) error {
-	err := a.hv.Adjust(ctx, m.Spec.ID, hypervisor.Cancel{})
-	if err != nil && !errors.Is(err, hypervisor.Conflict) {
+	if err := a.cancel(ctx, m.Spec.ID); err != nil || m.Source.Aborting {
 		return err
 	}
-	if m.Source.Aborting {
-		return nil
-	}
-	_, err = a.report(ctx, m, func(r *store.Migration) { r.Source.Aborting = true })
+	_, err := a.report(ctx, m, func(r *store.Migration) { r.Source.Aborting = true })
 	return err
 }
 
@@ -436,7 +432,10 @@ func (a *Agent) closeUp(ctx context.Context, m *store.Migration, now time.Time) 
 	switch p.Status {
 	case hypervisor.JobSetup, hypervisor.JobActive, hypervisor.JobSwitching: // not for long
 		a.again(m, now, a.config.Poll)
-		return a.cancelled(ctx, m.Spec.ID, p)
+		if cancellable(p) {
+			return a.cancel(ctx, m.Spec.ID)
+		}
+		return nil
 	}
 	dead, ok := m.TargetDead()
 	d, err := a.hv.Domain(ctx, m.Spec.VM)
@@ -459,11 +458,8 @@ func cancellable(p hypervisor.Progress) bool {
 	return p.Mode != hypervisor.PostCopy && (p.Status == hypervisor.JobSetup || p.Status == hypervisor.JobActive)
 }
 
-// cancelled ends a transfer while its guest runs here. Too late is no error.
-func (a *Agent) cancelled(ctx context.Context, job hypervisor.JobID, p hypervisor.Progress) error {
-	if !cancellable(p) {
-		return nil
-	}
+// cancel asks for the end of a transfer. Too late is no error: the outcome tells.
+func (a *Agent) cancel(ctx context.Context, job hypervisor.JobID) error {
 	err := a.hv.Adjust(ctx, job, hypervisor.Cancel{})
 	if errors.Is(err, hypervisor.Conflict) {
 		return nil

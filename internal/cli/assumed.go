@@ -22,8 +22,7 @@ func limitsOf(s whatif.Settings) *plan.DocumentLimits {
 
 // limitsIn returns the limits of a controller.
 func limitsIn(c *migration.Cluster) *plan.DocumentLimits {
-	return limitsOf(whatif.Settings{PerCluster: c.ParallelMigrationsPerCluster, PerSource: c.ParallelOutboundMigrationsPerNode,
-		PerTarget: c.ParallelInboundMigrationsPerNode, Bandwidth: c.BandwidthPerMigration})
+	return limitsOf(whatif.SettingsOf(c))
 }
 
 // differences writes those limits that differ, as they are in both.

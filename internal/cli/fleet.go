@@ -48,12 +48,7 @@ func (f *FleetFlags) useless(path string) error {
 
 // Read reads a scenario, or a fleet in any format, and prints its warnings.
 func (f *FleetFlags) Read(path string, warnings io.Writer) (*config.Scenario, error) {
-	s, err := f.read(path)
-	if err != nil {
-		return nil, err
-	}
-	Warn(warnings, s.Fleet.Warnings)
-	return s, nil
+	return f.readWith(path, "", warnings)
 }
 
 // Warn prints the warnings of a fleet or a scenario.

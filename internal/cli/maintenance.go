@@ -187,7 +187,7 @@ func (f *maintenanceFlags) answer(c *cobra.Command, s *config.Scenario, names []
 	err = printed(c.OutOrStdout(), f.json, a, a.print)
 	if f.output != "" && len(a.Times.Violations) == 0 {
 		err = errors.Join(err, writePlan(c, f.output, a.document(f.keep > 0, reboot, time.Now()),
-			limitsOf((&whatif.Play{Scenario: s}).Present()), len(a.Batches) == 0))
+			limitsIn(s.Controller.Cluster), len(a.Batches) == 0))
 	}
 	return errors.Join(err, a.verdict())
 }
@@ -223,7 +223,7 @@ func (a *maintenanceAnswer) document(strict bool, reboot time.Duration, now time
 func (f *maintenanceFlags) play(ctx context.Context, s *config.Scenario, r *plan.Request, d *plan.DrainedFleet,
 	params evacuation.Params, reboot time.Duration) (*maintenanceAnswer, error) {
 	a := &maintenanceAnswer{MaintenancePlan: plan.Maintenance(r), Keep: f.keep, Down: plan.OnDownHosts(r.Fleet, r.Protected),
-		ShutDown: append([]hypervisor.VMID{}, d.ShutDown...), Settings: (&whatif.Play{Scenario: s}).Present()}
+		ShutDown: append([]hypervisor.VMID{}, d.ShutDown...), Settings: whatif.SettingsOf(s.Controller.Cluster)}
 	if f.home {
 		home := plan.PlanReturn(a.After, r.Fleet)
 		home.Unfold(d.Groups)

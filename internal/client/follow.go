@@ -81,7 +81,7 @@ func ListRemaining(c *Cluster, host hypervisor.HostName, cluster evacuation.Para
 		switch why := stays(v, cluster.Strategy); {
 		case v.ActiveMigration != "":
 			l.Moving = append(l.Moving, v.VM.ID)
-		case v.Off() && v.Ended && !v.Startable():
+		case LeftAside(v):
 		case v.Evicted != nil && !v.Stopped:
 			l.Moving = append(l.Moving, v.VM.ID)
 		case why != "" && unmovable(c.Host(host), v, cluster) != evacuation.Keep:
@@ -104,6 +104,9 @@ func ListRemaining(c *Cluster, host hypervisor.HostName, cluster evacuation.Para
 	l.Done = len(l.Moving)+len(l.Waiting) == 0
 	return l
 }
+
+// LeftAside reports whether a drain takes no notice of a VM: it is shut down, and is not to run again.
+func LeftAside(v *store.VM) bool { return v.Off() && v.Ended && !v.Startable() }
 
 // unmovable returns what a drain does with a VM that it cannot migrate.
 func unmovable(h *store.Host, v *store.VM, cluster evacuation.Params) evacuation.Unmovable {

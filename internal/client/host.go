@@ -36,6 +36,11 @@ func (d *Client) drains(t placement.Taint) bool {
 // Draining reports whether a host is drained.
 func (d *Client) Draining(h *store.Host) bool { return slices.ContainsFunc(h.Taints, d.drains) }
 
+// Drains reports whether a host is drained, by the taint that the defaults name.
+func Drains(defaults evacuation.Params, h *store.Host) bool {
+	return (&Client{DrainKey: defaults.DrainKey}).Draining(h)
+}
+
 // Drain marks a host as draining: its VMs are migrated away, and no new ones are placed there. A
 // host that drains already keeps its terms.
 func (d *Client) Drain(ctx context.Context, name hypervisor.HostName) (*store.Host, error) {

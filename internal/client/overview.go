@@ -94,13 +94,12 @@ func share(part, all hypervisor.Bytes) float64 {
 
 // MakeOverview returns the overview of a cluster now. Evacuation has the defaults of VMs and drains.
 func MakeOverview(c *Cluster, defaults evacuation.Params, now time.Time) *Overview {
-	desk := Client{DrainKey: defaults.DrainKey}
 	s := MakeStatus(c, defaults, now)
 	o := &Overview{At: s.At, Leader: s.Leader, Term: s.Term, Alarms: s.Alarms, VMs: len(s.VMs),
 		Hosts: s.Hosts}
 	grown := growth(c)
 	for _, h := range c.Hosts() {
-		if desk.Draining(h) {
+		if Drains(defaults, h) {
 			o.Drains = append(o.Drains, drain(c, h.Host.Name, defaults, grown, now))
 		}
 	}

@@ -223,7 +223,7 @@ func OfHost(c *Cluster, h *store.Host, defaults evacuation.Params, now time.Time
 // ofHost is OfHost for known problems of hosts.
 func ofHost(c *Cluster, h *store.Host, defaults evacuation.Params, troubles []migration.HealthProblem,
 	now time.Time) Host {
-	draining := (&Client{DrainKey: defaults.DrainKey}).Draining(h)
+	draining := Drains(defaults, h)
 	s := Host{Name: h.Host.Name, State: HostState(h, draining), MemoryBytes: h.Host.Memory,
 		CPUs: h.Host.CPUs, LinkRate: h.Host.Link, Software: h.Host.Software}
 	for _, v := range c.On(h.Host.Name) {

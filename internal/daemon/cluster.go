@@ -179,14 +179,14 @@ func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 // draining reports whether a host is drained.
 func (c *ClusterMetrics) draining(h *store.Host) bool {
-	return c.defaults != nil && (&client.Client{DrainKey: c.defaults.DrainKey}).Draining(h)
+	return c.defaults != nil && client.Drains(*c.defaults, h)
 }
 
 // hosts tells how the hosts are.
 func (c *ClusterMetrics) hosts(tell teller) {
 	count, left := map[hypervisor.HostName]int{}, map[hypervisor.HostName]int{}
 	for _, v := range c.view.VMs() {
-		if count[v.Host]++; !v.Off() || !v.Ended || v.Startable() {
+		if count[v.Host]++; !client.LeftAside(v) {
 			left[v.Host]++
 		}
 		if client.Down(&c.view, v) {

@@ -37,8 +37,10 @@ type Settings struct {
 }
 
 // Present returns the settings of the scenario.
-func (p *Play) Present() Settings {
-	c := p.Scenario.Controller.Cluster
+func (p *Play) Present() Settings { return SettingsOf(p.Scenario.Controller.Cluster) }
+
+// SettingsOf returns the settings of a controller that is configured so.
+func SettingsOf(c *migration.Cluster) Settings {
 	return Settings{PerCluster: c.ParallelMigrationsPerCluster,
 		PerSource: c.ParallelOutboundMigrationsPerNode,
 		PerTarget: c.ParallelInboundMigrationsPerNode,
