@@ -28,7 +28,7 @@ type simulateFlags struct {
 
 const simulateHelp = `Simulate a scenario in virtual time: the production controller and agents run on
 modelled hosts. The scenario contains the fleet, or names a file with it: godwit's own YAML, the output
-of kubectl get nodes,vmis,vmims,migrationpolicies,kubevirts,namespaces,resourcequotas -A -o yaml,
+of kubectl get nodes,pods,vmis,vmims,migrationpolicies,kubevirts,namespaces,resourcequotas -A -o yaml,
 or another format that godwit help convert lists. A scenario, and a fleet in godwit's own YAML, may have
 up to 4 MiB; other files may have any size.
 

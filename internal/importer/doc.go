@@ -68,7 +68,7 @@
 // This part reads a fleet from what kubectl prints of a cluster with
 // KubeVirt:
 //
-//	kubectl get nodes,vmis,vmims,migrationpolicies,kubevirts,namespaces,resourcequotas -A -o json
+//	kubectl get nodes,pods,vmis,vmims,migrationpolicies,kubevirts,namespaces,resourcequotas -A -o json
 //
 // [ReadKubeVirt] takes that, the same as YAML, several such outputs one after another,
 // and single objects. JSON is read several times faster than YAML. Objects are
@@ -95,6 +95,8 @@
 //   - VirtualMachineInstanceMigration: those that have not ended. The VM of one to or from
 //     another cluster stays where it is until that has ended.
 //   - MigrationPolicy, KubeVirt, Namespace: policies, configuration, labels.
+//   - Pod: what those that are not of VMs request of their node, as the scheduler counts it, is not
+//     free for VMs. So are pods of VMs that are not among those read.
 //   - ResourceQuota: what it allows, and what other pods use of it. A migration needs a
 //     second pod, and waits while no quota of its namespace admits one.
 //
@@ -103,9 +105,9 @@
 // be expressed is a warning: topology spread, networks, claimed devices, NUMA nodes,
 // some affinity between VMs. A node without the label that anti-affinity goes by is
 // refused, which Kubernetes would allow. What a VM's pod needs besides its guest's memory is what
-// its status says, or else by KubeVirt's formula. Not counted are other pods, of which there is a
-// warning, but for what they use of a quota. Not read are LimitRanges,
-// pods, and a VM's volumes: whether they move with it is what KubeVirt says of the VM.
+// its status says, or else by KubeVirt's formula. Without pods in what is read there is a warning: what they
+// take counts as free then. Not read are LimitRanges, and a VM's volumes: whether they move with it is what
+// KubeVirt says of the VM.
 //
 // # Labels of KubeVirt
 //

@@ -82,7 +82,7 @@ func block(value any, indent string) string {
 func drawItems(t *rapid.T) []any {
 	word := rapid.StringMatching(`[a-z][a-z0-9-]{0,6}`)
 	label := rapid.MapOfN(word, rapid.StringMatching(`[ -~]{0,8}`), 0, 3)
-	items := []any{map[string]any{"apiVersion": "v1", "kind": "Pod"}}
+	items := []any{map[string]any{"apiVersion": "v1", "kind": "Service"}}
 	hosts := rapid.IntRange(1, 4).Draw(t, "hosts")
 	for i := range hosts {
 		items = append(items, map[string]any{

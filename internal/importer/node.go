@@ -65,13 +65,16 @@ func (o *object) namespace(n *kubeobject.Namespace) { o.AddNamespace(n.Name, n.L
 // addHosts adds the hosts, when the ratio is known.
 func (f *fleetReader) addHosts() {
 	open := false
+	taken := f.takenByPods()
 	for _, h := range f.hosts {
+		h.give(taken[h.Name])
 		h.CPUs = int(h.milli * int64(f.cpuRatio) * f.unit / 1000)
 		f.AddHost(h.line, h.Host)
 		open = open || !h.Cordoned
 	}
-	if len(f.hosts) > 0 {
-		f.Warnf(0, "", "what pods other than those of VMs request of the nodes is not known: it counts as free memory and CPUs")
+	if len(f.hosts) > 0 && !f.pods.others {
+		f.Warnf(0, "", "what pods other than those of VMs request of the nodes is not known: it counts as free memory and CPUs. "+
+			"Let kubectl get pods, too")
 	}
 	if !open && len(f.hosts) > 0 {
 		f.Warnf(0, "", "no node is ready, schedulable and has the label %s=true",

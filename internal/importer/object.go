@@ -33,6 +33,7 @@ type fleetReader struct {
 	quotas   []resourceQuota
 	cores    []placement.CPUSet // one CPU each, shared by all nodes
 	apart    affinities
+	pods     pods
 }
 
 // An object is one that is being read.
@@ -133,6 +134,8 @@ func (o *object) read() {
 		into(o, (*object).node)
 	case h.APIVersion == "v1" && h.Kind == "Namespace":
 		into(o, (*object).namespace)
+	case h.APIVersion == "v1" && h.Kind == "Pod":
+		into(o, (*object).ofNode)
 	case h.APIVersion == "v1" && h.Kind == "ResourceQuota":
 		into(o, (*object).quota)
 	case group == "kubevirt.io" && h.Kind == "VirtualMachineInstance":
@@ -170,7 +173,7 @@ func (o *object) list(items []json.RawMessage) {
 
 // apiObject is an object that this package reads.
 type apiObject interface {
-	kubeobject.Node | kubeobject.Namespace | kubeobject.ResourceQuota | kubeobject.VirtualMachineInstance | kubeobject.KubeVirt |
+	kubeobject.Node | kubeobject.Namespace | kubeobject.Pod | kubeobject.ResourceQuota | kubeobject.VirtualMachineInstance | kubeobject.KubeVirt |
 		kubeobject.VirtualMachineInstanceMigration | kubeobject.MigrationPolicy
 }
 

@@ -51,7 +51,8 @@ func kubevirtRead(text string) (*inventory.Fleet, error) {
 	return fleet, err
 }
 
-const otherPods = "what pods other than those of VMs request of the nodes is not known: it counts as free memory and CPUs"
+const otherPods = "what pods other than those of VMs request of the nodes is not known: it counts as free memory and CPUs. " +
+	"Let kubectl get pods, too"
 
 // What other pods take counts as free, and that is said, once for all nodes.
 func TestOtherPodsAreWarnedOf(t *testing.T) {
@@ -186,11 +187,11 @@ func (r *repeat) Read(p []byte) (int, error) {
 func TestReadWarns(t *testing.T) {
 	text := node + instance + move + `---
 apiVersion: v1
-kind: Pod
+kind: Service
 metadata: {namespace: prod, name: p}
 ---
 apiVersion: v1
-kind: Pod
+kind: Service
 metadata: {namespace: prod, name: q}
 ---
 apiVersion: kubevirt.io/v1
@@ -223,7 +224,7 @@ status: {nodeName: n1}
 	picky := "VirtualMachineInstance prod/picky spec."
 	want := []string{
 		"f:1: host n1: its VMs need 73.6GiB of memory, it has 64GiB",
-		"f:22: Pod prod/p: objects of the kind v1 Pod are left out (and 1 more like it)",
+		"f:22: Service prod/p: objects of the kind v1 Service are left out (and 1 more like it)",
 		"f:30: migration prod/gone: left out: there is no VM prod/missing",
 		"f:35: Node old status.conditions: without a Ready condition it counts as down",
 		"f:39: " + picky + "topologySpreadConstraints: spreading is not supported; left out",

@@ -156,3 +156,39 @@ type PodAffinityTerm struct {
 	MatchLabelKeys    []string       `json:"matchLabelKeys"`
 	MismatchLabelKeys []string       `json:"mismatchLabelKeys"`
 }
+
+// A Pod runs on a node.
+type Pod struct {
+	ObjectMeta `json:"metadata"`
+	Spec       PodSpec   `json:"spec"`
+	Status     PodStatus `json:"status"`
+}
+
+// PodSpec is what a pod asks for, and where.
+type PodSpec struct {
+	NodeName       string                `json:"nodeName"`
+	InitContainers []Container           `json:"initContainers"`
+	Containers     []Container           `json:"containers"`
+	Overhead       ResourceList          `json:"overhead"`
+	Resources      *ResourceRequirements `json:"resources"`
+}
+
+// A Container is a part of a pod.
+type Container struct {
+	Resources     ResourceRequirements `json:"resources"`
+	RestartPolicy string               `json:"restartPolicy"`
+}
+
+// ContainerRestartPolicyAlways makes an init container one that runs beside the others.
+const ContainerRestartPolicyAlways = "Always"
+
+// PodStatus is how far a pod has come.
+type PodStatus struct {
+	Phase string `json:"phase"`
+}
+
+// The phases of pods that have ended.
+const (
+	PodSucceeded = "Succeeded"
+	PodFailed    = "Failed"
+)

@@ -26,3 +26,9 @@ const (
 	CreatedByLabel                    = "kubevirt.io/created-by"
 	DeprecatedVirtualMachineNameLabel = "vm.kubevirt.io/name"
 )
+
+// LauncherApp is the value of AppLabel that pods of VMs have.
+const LauncherApp = "virt-launcher"
+
+// DomainAnnotation says, on the pod of a VM, the VM's name.
+const DomainAnnotation = "kubevirt.io/domain"

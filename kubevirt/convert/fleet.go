@@ -18,6 +18,7 @@ type Cluster struct {
 	Nodes      []corev1.Node
 	Namespaces []corev1.Namespace
 	Quotas     []corev1.ResourceQuota
+	Pods       []corev1.Pod // as [Pod] leaves them, or whole
 	VMIs       []virtv1.VirtualMachineInstance
 	Migrations []virtv1.VirtualMachineInstanceMigration
 	Policies   []migrationsv1.MigrationPolicy
@@ -50,6 +51,9 @@ func (c *Cluster) Write(to *bytes.Buffer) error {
 	for i := range c.Quotas {
 		w.add("v1", "ResourceQuota", &c.Quotas[i])
 	}
+	for i := range c.Pods {
+		w.add("v1", "Pod", Pod(&c.Pods[i]))
+	}
 	for i := range c.Policies {
 		w.add("migrations.kubevirt.io/v1alpha1", "MigrationPolicy", &c.Policies[i])
 	}
@@ -63,6 +67,34 @@ func (c *Cluster) Write(to *bytes.Buffer) error {
 		to.WriteString(`{"apiVersion":"v1","kind":"List","items":[]}`)
 	}
 	return w.err
+}
+
+// Pod returns what is looked at of a pod: it is little of it, and clusters have many.
+func Pod(p *corev1.Pod) *corev1.Pod {
+	few := &corev1.Pod{Spec: corev1.PodSpec{NodeName: p.Spec.NodeName, Overhead: p.Spec.Overhead, Resources: p.Spec.Resources},
+		Status: corev1.PodStatus{Phase: p.Status.Phase}}
+	few.Namespace, few.Name = p.Namespace, p.Name
+	few.Labels = pick(p.Labels, virtv1.AppLabel)
+	few.Annotations = pick(p.Annotations, virtv1.DomainAnnotation)
+	few.Spec.Containers, few.Spec.InitContainers = requests(p.Spec.Containers), requests(p.Spec.InitContainers)
+	return few
+}
+
+// pick returns the entry of a key, or nil.
+func pick(all map[string]string, key string) map[string]string {
+	if value, found := all[key]; found {
+		return map[string]string{key: value}
+	}
+	return nil
+}
+
+// requests returns what containers request.
+func requests(all []corev1.Container) []corev1.Container {
+	few := make([]corev1.Container, len(all))
+	for i := range all {
+		few[i].RestartPolicy, few[i].Resources.Requests = all[i].RestartPolicy, all[i].Resources.Requests
+	}
+	return few
 }
 
 type writer struct {

@@ -61,6 +61,8 @@ func add(c *convert.Cluster, text []byte) error {
 		return into(&c.Namespaces, text)
 	case "ResourceQuota":
 		return into(&c.Quotas, text)
+	case "Pod":
+		return into(&c.Pods, text)
 	case "VirtualMachineInstance":
 		return into(&c.VMIs, text)
 	case "VirtualMachineInstanceMigration":

@@ -18,7 +18,7 @@ import (
 func TestANodeIsNotDoneWhileVMsArrive(t *testing.T) {
 	pod := func(v *evacuate.View, node, job string) {
 		v.VMIs[0].Status.ActivePods["target"] = node
-		v.Pods = append(v.Pods, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "target", UID: "target",
+		v.Launchers = append(v.Launchers, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "target", UID: "target",
 			Labels: map[string]string{virtv1.CreatedByLabel: "vmi-a", virtv1.MigrationJobLabel: job}}})
 	}
 	for _, c := range []struct {

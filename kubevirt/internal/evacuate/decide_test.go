@@ -85,7 +85,7 @@ func (s *scene) view() *evacuate.View {
 	for i := range s.guests {
 		g := &s.guests[i]
 		vmi := g.vmi()
-		v.VMIs, v.Pods = append(v.VMIs, *vmi), append(v.Pods, pods(vmi)...)
+		v.VMIs, v.Launchers = append(v.VMIs, *vmi), append(v.Launchers, pods(vmi)...)
 		if g.flight != "" {
 			v.Migrations = append(v.Migrations, *g.migration())
 		}

@@ -27,11 +27,11 @@ type View struct {
 	// migrations and the finished ones of these VMIs, and what is in their namespaces.
 	convert.Cluster
 	Evacuations []v1alpha1.NodeEvacuation
-	// Pods are those of the VMIs that have not ended: metadata alone. KubeVirt leaves the pod in place that
+	// Launchers are the pods of the VMIs that have not ended: metadata alone. KubeVirt leaves the pod in place that
 	// a migration has left, ended, and lists it in status.activePods, too.
 	// Source: KubeVirt v1.8.0 pkg/virt-controller/watch/vmi/lifecycle.go:985 (setActivePods).
-	Pods    []metav1.PartialObjectMetadata
-	Budgets []policyv1.PodDisruptionBudget
+	Launchers []metav1.PartialObjectMetadata
+	Budgets   []policyv1.PodDisruptionBudget
 	// Forecasts are what simulations have said, by the name of the NodeEvacuation.
 	Forecasts map[string]*Forecast
 	// Refused are what the API server has refused: migrations by the UID of their VMI, evictions by that of the pod.
@@ -215,8 +215,8 @@ type podKey struct{ namespace, vmi string }
 // podsOf sorts the pods by their VMI, the oldest first.
 func podsOf(v *View) map[podKey][]*metav1.PartialObjectMetadata {
 	all := map[podKey][]*metav1.PartialObjectMetadata{}
-	for i := range v.Pods {
-		p := &v.Pods[i]
+	for i := range v.Launchers {
+		p := &v.Launchers[i]
 		key := podKey{p.Namespace, p.Labels[virtv1.CreatedByLabel]}
 		all[key] = append(all[key], p)
 	}

@@ -148,6 +148,9 @@ func (p *plugin) look(ctx context.Context, c client.Client) (*evacuate.View, err
 	if err != nil {
 		return nil, err
 	}
+	if cluster.Pods, err = operator.Pods(ctx, c); err != nil {
+		return nil, err
+	}
 	v := &evacuate.View{Cluster: *cluster, Now: p.now()}
 	var evacuations v1alpha1.NodeEvacuationList
 	if err := c.List(ctx, &evacuations); client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
@@ -165,7 +168,7 @@ func (p *plugin) look(ctx context.Context, c client.Client) (*evacuate.View, err
 		client.MatchingFieldsSelector{Selector: operator.Unended()}); err != nil {
 		return nil, err
 	}
-	v.Pods = pods.Items
+	v.Launchers = pods.Items
 	return v, nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
 	virtv1 "kubevirt.io/api/core/v1"
 	migrationsv1 "kubevirt.io/api/migrations/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,6 +39,8 @@ type Forecaster struct {
 	Now    func() time.Time
 	// Rates returns how fast guests write, as far as that is measured; nil is not at all.
 	Rates func(context.Context) (map[hypervisor.VMID]dirty.Rate, error)
+	// Pods returns the pods of the cluster: what those that are not of VMs take of a node is not free. Nil is not known.
+	Pods func(context.Context) ([]corev1.Pod, error)
 
 	done   chan event.GenericEvent // a forecast is ready
 	wanted chan []v1alpha1.NodeEvacuation
@@ -250,6 +253,11 @@ func (f *Forecaster) ask(ctx context.Context, all []v1alpha1.NodeEvacuation) (ma
 	if err != nil {
 		return nil, err
 	}
+	if f.Pods != nil {
+		if c.Pods, err = f.Pods(ctx); err != nil { // a forecast that may be too early is better than none
+			log.FromContext(ctx).Error(err, "it is not known what pods other than those of VMs take of the nodes")
+		}
+	}
 	var rates map[hypervisor.VMID]dirty.Rate
 	if f.Rates != nil {
 		if rates, err = f.Rates(ctx); err != nil { // what past migrations say is better than no forecast
@@ -290,7 +298,52 @@ func simulate(ctx context.Context, c *convert.Cluster, q forecast.Question) (a *
 	return forecast.Ask(ctx, c, q)
 }
 
-// Cluster reads all that a simulation looks at.
+// podsPerPage is how many pods are read at once.
+const podsPerPage = 500
+
+// Pods reads the pods that take room on nodes, page by page, and keeps what is looked at of each.
+func Pods(ctx context.Context, c client.Reader) ([]corev1.Pod, error) {
+	var all []corev1.Pod
+	bound := fields.AndSelectors(Unended(), fields.OneTermNotEqualSelector("spec.nodeName", ""))
+	for page := (corev1.PodList{}); ; {
+		err := c.List(ctx, &page, client.MatchingFieldsSelector{Selector: bound}, client.Limit(podsPerPage),
+			client.Continue(page.Continue))
+		if err != nil {
+			return nil, fmt.Errorf("list pods: %w", err)
+		}
+		for i := range page.Items {
+			all = append(all, *convert.Pod(&page.Items[i]))
+		}
+		if page.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// podsAge is how old what is known of pods may be: those that are not of VMs seldom change nodes.
+const podsAge = 5 * time.Minute
+
+// remembered returns a function that reads the pods of a cluster, and remembers them for a while. When they cannot be
+// read it returns those that it remembers, and the error. One caller at a time may use it.
+func remembered(now func() time.Time, read func(context.Context) ([]corev1.Pod, error)) func(context.Context) ([]corev1.Pod, error) {
+	var (
+		all []corev1.Pod
+		at  time.Time
+	)
+	return func(ctx context.Context) ([]corev1.Pod, error) {
+		if !at.IsZero() && now().Sub(at) < podsAge {
+			return all, nil
+		}
+		pods, err := read(ctx)
+		if err != nil {
+			return all, err
+		}
+		all, at = pods, now()
+		return all, nil
+	}
+}
+
+// Cluster reads all that a simulation looks at but the pods.
 func Cluster(ctx context.Context, c client.Reader) (*convert.Cluster, error) {
 	var (
 		nodes      corev1.NodeList

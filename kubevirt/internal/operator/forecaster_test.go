@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,6 +119,50 @@ func TestAForecastKeepsToMigrationPolicies(t *testing.T) {
 	}
 	if capped := ask(); capped < 10*free || capped < 30*time.Second {
 		t.Errorf("%v with 64 MiB/s, %v without a cap", capped, free)
+	}
+}
+
+// Where other pods have taken the only other node, the VM has no place.
+func TestAForecastKnowsWhatOtherPodsTake(t *testing.T) {
+	e := &v1alpha1.NodeEvacuation{ObjectMeta: metav1.ObjectMeta{Name: "e", UID: "e"},
+		Spec: v1alpha1.NodeEvacuationSpec{NodeName: "n1"}}
+	other := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cache"}, Spec: corev1.PodSpec{NodeName: "n2",
+		Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("254Gi")}}}}}}
+	for _, pods := range [][]corev1.Pod{nil, {other}} {
+		f, now, reads := NewForecaster(emptied(t, e, corev1.ConditionTrue), time.Now), time.Now(), 0
+		f.Pods = remembered(func() time.Time { return now }, func(context.Context) ([]corev1.Pod, error) {
+			reads++
+			return pods, nil
+		})
+		for _, later := range []time.Duration{0, podsAge - 1, 1} {
+			now = now.Add(later)
+			made, err := f.ask(t.Context(), []v1alpha1.NodeEvacuation{*e})
+			if err != nil || made["e"] == nil || len(made["e"].Unplaceable) != len(pods) {
+				t.Fatalf("with %d pods: %+v, %v", len(pods), made["e"], err)
+			}
+		}
+		if reads != 2 {
+			t.Errorf("the pods were read %d times in %v, want 2", reads, podsAge)
+		}
+	}
+}
+
+// What is remembered of pods is better than nothing when they cannot be read.
+func TestPodsAreRememberedWhenTheyCannotBeRead(t *testing.T) {
+	now, fails := time.Now(), false
+	read := remembered(func() time.Time { return now }, func(context.Context) ([]corev1.Pod, error) {
+		if fails {
+			return nil, errors.New("refused")
+		}
+		return make([]corev1.Pod, 2), nil
+	})
+	if all, err := read(t.Context()); len(all) != 2 || err != nil {
+		t.Fatal(all, err)
+	}
+	now, fails = now.Add(podsAge), true
+	if all, err := read(t.Context()); len(all) != 2 || err == nil {
+		t.Error(all, err)
 	}
 }
 

@@ -84,6 +84,7 @@ func New(config *rest.Config, o Options) (manager.Manager, error) {
 	}
 	r := &Reconciler{Client: m.GetClient(), Live: m.GetAPIReader(), Events: m.GetEventRecorderFor(Name), Now: time.Now}
 	f := NewForecaster(m.GetClient(), time.Now)
+	f.Pods = remembered(time.Now, func(ctx context.Context) ([]corev1.Pod, error) { return Pods(ctx, m.GetAPIReader()) })
 	r.Forecasts, r.Wanted = f.Forecasts, f.Want
 	if o.Prometheus != "" {
 		api, err := dirty.Open(o.Prometheus)

@@ -252,7 +252,7 @@ func (l *looker) surroundings() {
 		var pods metav1.PartialObjectMetadataList
 		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 		l.list(&pods, client.InNamespace(vmi.Namespace), client.MatchingFields{byCreator: string(vmi.UID)})
-		l.view.Pods = append(l.view.Pods, pods.Items...)
+		l.view.Launchers = append(l.view.Launchers, pods.Items...)
 	}
 	for namespace := range namespaces {
 		var quotas corev1.ResourceQuotaList
