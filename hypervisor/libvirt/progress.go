@@ -92,24 +92,25 @@ func (d move) final(ctx context.Context, j *jobRecord, s observation) hypervisor
 }
 
 // The limits of a look that waits for the figures of a migration that has just ended: a busy libvirtd tells them
-// seconds after the guest has gone, but before its call returns, or at once then.
+// seconds after the guest has gone, but before its call returns. This process hears of them soon after: on a busy
+// machine the thread that reads events may run seconds after the one that waits for the call.
 const (
 	figuresSoon = 5 * time.Second
-	figuresNow  = 500 * time.Millisecond
+	figuresNow  = 3 * time.Second
 )
 
 // told is what libvirt tells when a migration has ended. When the source has just
-// stopped, it is about to.
+// stopped, or the call has returned, it is about to.
 func (d move) told(ctx context.Context, s observation) *conn.JobStats {
+	soon := s.Run == runShutoffMigrated && s.Call == calling || s.Call == callSucceeded
 	until := time.Now().Add(figuresSoon)
 	for ; ; time.Sleep(5 * time.Millisecond) {
 		stats := d.Stats()
-		if stats != nil || s.Run != runShutoffMigrated || s.Call != calling || ctx.Err() != nil ||
-			!time.Now().Before(until) {
+		if stats != nil || !soon || ctx.Err() != nil || !time.Now().Before(until) {
 			return stats
 		}
-		if soon := time.Now().Add(figuresNow); d.answer() != calling && soon.Before(until) {
-			until = soon
+		if now := time.Now().Add(figuresNow); d.answer() != calling && now.Before(until) {
+			until = now
 		}
 	}
 }
