@@ -223,6 +223,7 @@ var cuts = []trial{
 				w.T.Fatalf("it listens at %q, and its source knows %q", address, w.At[job])
 			}
 			w.Adjust(job, hypervisor.Recover{Address: address})
+			w.Until("it goes on", func() bool { return w.Progress(source, job).Status != hypervisor.JobBroken })
 			w.Arrives(job, hypervisor.Running)
 			w.Sound(target)
 		}},

@@ -143,7 +143,9 @@ type (
 	// [CanHoldSwitchOver] answers Unsupported; a job that does not wait is a Conflict, or Invalid.
 	SwitchOver struct{}
 	// Recover goes on with a post-copy whose connection broke, at the address
-	// that Receive answers at the target when it is repeated. A host without [CanRecover] answers
+	// that Receive answers at the target when it is repeated. It waits for no other host: the job stays
+	// JobBroken until it goes on, and its Error says why it does not yet. Asked again meanwhile, it
+	// changes nothing. A host without [CanRecover] answers
 	// Unsupported; a job that is not broken is a Conflict, or Invalid.
 	Recover struct{ Address Address }
 )

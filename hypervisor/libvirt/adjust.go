@@ -168,7 +168,7 @@ func (d move) goOver(ctx context.Context) error {
 	})
 }
 
-// recover has libvirt connect a broken post-copy anew.
+// recover has libvirt connect a broken post-copy anew. The job is broken until libvirt has.
 func (d move) recover(ctx context.Context, f found, to hypervisor.Address,
 	status hypervisor.JobStatus) error {
 	if err := d.need(hypervisor.CanRecover); err != nil {
@@ -182,6 +182,8 @@ func (d move) recover(ctx context.Context, f found, to hypervisor.Address,
 		return backend.Errorf(hypervisor.Invalid, "%w", err)
 	case t.Job != f.Job.ID:
 		return backend.Errorf(hypervisor.Invalid, "the address is for job %s", t.Job)
+	case f.Job.Sends() && f.Observed.Call == calling:
+		return nil // libvirt is at it
 	}
 	flags := flagsOf(f.Job, t) | libvirt.MIGRATE_POSTCOPY_RESUME
 	if f.Observed.Defined {
@@ -190,12 +192,7 @@ func (d move) recover(ctx context.Context, f found, to hypervisor.Address,
 	if d.Node.TLS && f.Job.Options.Encryption != hypervisor.EncryptOff {
 		flags |= libvirt.MIGRATE_TLS
 	}
-	err = d.PutJob(true, func(j *jobRecord) {
-		j.Stage, j.Last.Status = stageSending, hypervisor.JobActive
-	})
-	if err == nil {
-		err = d.Put(true, func(r *domainRecord) { r.Unresolved = false })
-	}
+	err = d.PutJob(true, func(j *jobRecord) { j.Stage, j.Last.Status = stageSending, hypervisor.JobBroken })
 	if err != nil {
 		return err
 	}

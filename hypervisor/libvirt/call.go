@@ -65,7 +65,7 @@ func (d *domain) answer() libvirtCall {
 func (d *domain) Begin(ctx context.Context, ask func(*conn.Connect, *libvirt.Domain) error) error {
 	c := &call{}
 	d.mu.Lock()
-	d.call, d.stats, d.sent, d.stood = c, nil, 0, false
+	d.call, d.stats, d.sent, d.stood, d.flow = c, nil, 0, false, flow{}
 	d.stoodAt, d.blind, d.last, d.told = time.Time{}, false, observation{}, false
 	d.mu.Unlock()
 	err := d.Node.Conn.Begin(ctx, func(conn *conn.Connect) error {

@@ -26,6 +26,7 @@ type domain struct {
 	rec      *domainRecord    // replaced, never changed; nil: nothing is kept of it
 	call     *call            // that asked libvirt to migrate, if we did
 	sent     hypervisor.Bytes // in the present migration, at most
+	flow     flow             // since libvirt was asked
 	stats    *conn.JobStats   // of the last migration, as libvirt told at its end
 	rebooted bool
 	stood    bool // for a switch-over, since libvirt was asked
@@ -36,6 +37,21 @@ type domain struct {
 	blind    bool          // events may have been lost since then
 	xml      string        // that facts were read from
 	facts    domxml.Facts
+}
+
+// A flow tells by libvirt's figures whether memory goes.
+type flow struct {
+	heard bool
+	first hypervisor.Bytes // that had gone when libvirt was first heard
+	flows bool
+}
+
+// Hear takes in how much memory has gone. What both sides say to each other before any goes is less than a page.
+func (w *flow) Hear(gone hypervisor.Bytes) {
+	if !w.heard {
+		w.heard, w.first = true, gone
+	}
+	w.flows = w.flows || gone-w.first >= hypervisor.PageSize
 }
 
 // Kept reports whether something is kept of the domain.
@@ -135,11 +151,12 @@ func (f found) Conflict() error {
 	return backend.Errorf(hypervisor.Conflict, "it is %v", f.State)
 }
 
-// Unresolved reports whether the VM may run elsewhere.
+// Unresolved reports whether the VM may run elsewhere. A post-copy that is being recovered is unresolved until
+// it goes on.
 func (f found) Unresolved() bool {
 	switch {
 	case f.Rec != nil && f.Rec.Unresolved:
-		return true
+		return !f.Job.Sends() || statusOf(f.Job, f.Observed.domainLook) == hypervisor.JobBroken
 	case f.Observed.Run != runShutoffMigrated:
 		return false
 	case f.Job == nil || f.Job.Role != backend.Source:

@@ -265,6 +265,11 @@ var lawsOfWords = []struct {
 			s.receives() && s.l.Run == libvirt.RunsPostCopyFailed
 		return lost && s.status() != hypervisor.JobBroken
 	}},
+	{"a post-copy that is being recovered is broken until memory goes again", func(s situation) bool {
+		again := s.sends() && s.l.Run == libvirt.PausedPostCopyFailed && s.l.Call == libvirt.Calling &&
+			s.j.Last.Status == hypervisor.JobBroken
+		return again && (s.status() == hypervisor.JobBroken) == s.l.Flows
+	}},
 	{"only a job that was begun has a status", func(s situation) bool {
 		begun := s.j != nil && s.j.Role != libvirt.NoRole
 		return begun != (s.status() != hypervisor.JobNone)

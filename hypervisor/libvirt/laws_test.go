@@ -103,12 +103,15 @@ func everyJob(do func(*libvirt.Job)) {
 		}
 	}
 	for n := range 1 << 7 {
-		for _, status := range []hypervisor.JobStatus{hypervisor.JobNone, hypervisor.JobSetup} {
+		for _, status := range []hypervisor.JobStatus{hypervisor.JobNone, hypervisor.JobSetup, hypervisor.JobBroken} {
 			j := &libvirt.Job{Job: libvirt.BaseJob{ID: "job", Role: libvirt.Source,
 				Stage: libvirt.Sending}}
 			j.Last.Status = status
 			bits(n, &j.Cold, &j.GuestPaused, &j.Cancelled, &j.Stopped, &j.Aborted, &j.Again,
 				&j.PostCopied)
+			if status == hypervisor.JobBroken && (j.Cold || j.Cancelled || !j.PostCopied) {
+				continue // it is being recovered
+			}
 			do(j)
 		}
 	}
@@ -142,6 +145,11 @@ func everyLook(j *libvirt.Job, do func(libvirt.Look)) {
 					bits(n, &l.Sends, &l.Aborted, &l.Moving, &l.Early, &l.Stood)
 					if matters(j, l) {
 						do(l)
+					}
+					if l.Moving && l.Run == libvirt.PausedPostCopyFailed {
+						l.Flows = true
+						do(l)
+						l.Flows = false
 					}
 				}
 			}

@@ -171,6 +171,10 @@ func (d *domain) See(ctx context.Context) (observation, error) {
 	s.Stuck = !d.stoodAt.IsZero() && time.Since(d.stoodAt) > stuck
 	s.Blind = d.blind
 	s.Moving = s.Moving || s.Sends && d.sent > 0
+	if s.Sends && s.Stats.MemoryTotal > 0 {
+		d.flow.Hear(s.Stats.MemoryProcessed)
+	}
+	s.Flows = d.flow.flows
 	return s, nil
 }
 

@@ -210,7 +210,8 @@ func sending(j *jobRecord, l domainLook) hypervisor.JobStatus {
 	}
 	switch l.Run {
 	case runPausedPostCopyFailed:
-		if l.Call == calling { // it is being recovered, or libvirt is about to give up
+		// A source of which the job is noted to be broken is being recovered. Else libvirt is about to give up.
+		if l.Call == calling && (j.Last.Status != hypervisor.JobBroken || l.Flows) {
 			return hypervisor.JobActive
 		}
 		return hypervisor.JobBroken

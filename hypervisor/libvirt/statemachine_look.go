@@ -91,6 +91,9 @@ type domainLook struct {
 	Stuck bool
 	// Moving: it sends memory of which some has gone.
 	Moving bool
+	// Flows: memory has gone since libvirt was asked, by its figures. Of a post-copy that was recovered they tell it
+	// when libvirt itself does not.
+	Flows bool
 	// Job is what godwit's mark in the domain says: the migration that brought, or
 	// brings, it. Empty for a domain without a mark.
 	Job hypervisor.JobID
