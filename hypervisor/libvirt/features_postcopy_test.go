@@ -3,6 +3,7 @@
 package libvirt_test
 
 import (
+	"syscall"
 	"testing"
 	"time"
 
@@ -51,4 +52,16 @@ func TestAPostCopyIsBrokenUntilItHasRecovered(t *testing.T) {
 	}
 	w.arrives("job", vm.ID)
 	w.ends(hostb, vm.ID)
+}
+
+// The QEMU of a source dies while its guest runs at the target and lacks memory: it is not said that the
+// source has kept the VM.
+func TestASourceThatDiesInPostCopyHasNotKeptTheVM(t *testing.T) {
+	w := newTrial(t, nil)
+	vm := w.postCopies("job")
+	if err := w.signal(hosta, vm.ID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	w.Until(hosta, "job", hypervisor.JobBroken)
+	w.Eventually("it is unresolved", func() bool { return w.Domain(hosta, vm.ID).Unresolved })
 }

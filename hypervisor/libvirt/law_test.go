@@ -51,7 +51,8 @@ func (s situation) certain() bool {
 	}
 	never := !s.asked() && !s.l.Sends &&
 		(s.j.Cancelled || s.j.Cold != s.rests() || !s.j.Cold && !s.executes() && !s.stands())
-	refused := s.l.Call == libvirt.Refused && (s.j.Cold || !s.stopped()) && !s.l.Sends
+	elsewhere := s.j.PostCopied && !s.l.Run.Alive() // it may run there
+	refused := s.l.Call == libvirt.Refused && (s.j.Cold || !s.stopped()) && !s.l.Sends && !elsewhere
 	unmoved := s.asked() && !s.moving() && !s.j.Cold && s.executes() &&
 		s.l.Call != libvirt.Succeeded && (s.j.Aborted || !s.stood())
 	aborted := s.l.Sends && s.l.Aborted && s.j.Aborted && s.executes() && !s.j.PostCopied

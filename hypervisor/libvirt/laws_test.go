@@ -166,7 +166,7 @@ func matters(j *libvirt.Job, l libvirt.Look) bool {
 		!l.Run.Executes(), l.Stood && !l.Run.Alive():
 		return false
 	}
-	return l.Sends || !j.PostCopied
+	return l.Sends || !j.PostCopied || !l.Run.Alive()
 }
 
 // everyDomain calls do with what may be kept of a domain.

@@ -422,6 +422,8 @@ func verdict(j *jobRecord, l domainLook) nextStep {
 			return stepMarkUnresolved // libvirt contradicts itself: ask the target
 		}
 		return stepMove
+	case l.Call == callRefused && j.PostCopied && !l.Run.Alive():
+		return stepMarkUnresolved // it died, and may run at the target with what it has of its memory
 	case l.Call == callRefused && (j.Cold || !movesOn(l.Run)):
 		return stepKeepAtSource // wherever it died or stands
 	case l.Run.Executes() && !j.Cold && (j.Aborted || !stood(j, l)):
