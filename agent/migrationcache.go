@@ -28,6 +28,7 @@ type cachedMigration struct {
 	limitAt    time.Time // before then it is not told another limit
 	recoveries int       // how often it was asked to recover the post-copy
 	recoverAt  time.Time // before then it is not asked for again
+	recovers   bool      // the hypervisor has begun to
 }
 
 // LimitAt returns when a hypervisor may be told that a limit has changed: at once, unless it was not taken.
@@ -45,19 +46,32 @@ func (l *migrationCache) LimitLater(id migration.ID, at time.Time) {
 	}
 }
 
-// MayRecover reports whether it may be asked now to recover a broken post-copy, and notes that it is. Each time
-// asks to wait longer, from least up to most; otherwise it returns when it may. Hints of what is asked come at once.
-func (l *migrationCache) MayRecover(id migration.ID, now time.Time, least, most time.Duration) (bool, time.Time) {
+// MayRecover returns which attempt to recover a broken post-copy may be made now, and notes that it is; 0 is none
+// before next. Each asks to wait longer, from least up to most. Hints of what is asked come at once.
+func (l *migrationCache) MayRecover(id migration.ID, now time.Time, least, most time.Duration) (attempt int, next time.Time) {
 	m := l.byID[id]
 	switch {
 	case m == nil:
-		return false, now
+		return 0, now
 	case now.Before(m.recoverAt):
-		return false, m.recoverAt
+		return 0, m.recoverAt
 	}
 	m.recoverAt = now.Add(workqueue.Backoff(least, most, m.recoveries))
 	m.recoveries++
-	return true, m.recoverAt
+	return m.recoveries, m.recoverAt
+}
+
+// Recovers notes whether the hypervisor has begun to recover a broken post-copy.
+func (l *migrationCache) Recovers(id migration.ID, is bool) {
+	if m := l.byID[id]; m != nil {
+		m.recovers = is
+	}
+}
+
+// IsRecovering reports whether the hypervisor has begun to recover a broken post-copy when it was asked last.
+func (l *migrationCache) IsRecovering(id migration.ID) bool {
+	m := l.byID[id]
+	return m != nil && m.recovers
 }
 
 // Throttled takes in which share of CPU time is taken from a guest whose transfer is known.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +79,7 @@ type breaking struct {
 	able        hypervisor.Abilities
 	broken      *bool // on both sides
 	unreachable error
+	slow        bool // it takes a while until it goes on
 	asked       []hypervisor.Address
 }
 
@@ -104,7 +106,7 @@ func (h *breaking) Adjust(ctx context.Context, id hypervisor.JobID, a hypervisor
 		return h.machine.Adjust(ctx, id, a)
 	}
 	h.asked = append(h.asked, r.Address)
-	if h.unreachable == nil {
+	if h.unreachable == nil && !h.slow {
 		*h.broken = false
 	}
 	return h.unreachable
@@ -156,6 +158,27 @@ func TestABrokenPostCopyIsRecovered(t *testing.T) {
 		t.Errorf("in the end: %+v, %+v; %q", m.Source, m.Target, s.noted)
 	}
 	s.wantState("n2", hypervisor.Running)
+}
+
+// A hypervisor answers at once that it recovers a post-copy, and has not yet: nothing is said to go on before it does.
+func TestAPostCopyDoesNotGoOnWhileItIsBeingRecovered(t *testing.T) {
+	s, h := broken(t, hypervisor.CanRecover, hypervisor.CanRecover)
+	h.slow = true
+	goesOn := func() bool {
+		return slices.ContainsFunc(s.noted, func(n string) bool { return strings.Contains(n, "and goes on") })
+	}
+	for range 600 { // a minute
+		s.reconciles("n1", "n2")
+		s.AdvanceTo(s.Now().Add(100 * time.Millisecond))
+	}
+	if m := s.move(); !m.Source.Unresolved || goesOn() || len(h.asked) < 4 || len(h.asked) > 10 {
+		t.Errorf("while it is being recovered, which was asked for %d times: %+v; %q", len(h.asked), m.Source, s.noted)
+	}
+	*h.broken = false
+	s.pass(2 * time.Second)
+	if m := s.move(); m.Source.Unresolved || !goesOn() {
+		t.Errorf("when it goes on: %+v; %q", m.Source, s.noted)
+	}
 }
 
 // A post-copy is left as it is by a host that cannot recover it, by one that is being cut off, and when its

@@ -70,6 +70,12 @@ func (a *Agent) drive(ctx context.Context, m *store.Migration, now time.Time) er
 		if _, dead := m.TargetDead(); dead { // it died before it could say that the VM had come
 			return a.resolve(ctx, m, p, now)
 		}
+		if m.Source.Unresolved && p.Mode == hypervisor.PostCopy { // it went on, and ended, since the last look
+			if err := a.recovered(ctx, m, now); err != nil {
+				return err
+			}
+			m = a.moves.Get(m.Spec.ID)
+		}
 	case hypervisor.JobSwitching:
 		a.again(m, now, a.config.Poll)
 	}
@@ -374,8 +380,9 @@ func recoverable(m *store.Migration, p hypervisor.Progress, able hypervisor.Abil
 		!dead && !m.State.Phase.Final() && !m.Source.Failed && m.Target.Address != ""
 }
 
-// recover asks the hypervisor to go on with a post-copy that broke, where both hosts can. Until the target can be
-// reached that fails, and is asked for again after a while, which grows up to [Config.RetryCap].
+// recover asks the hypervisor to go on with a post-copy that broke, where both hosts can. It does not wait for that:
+// the transfer is broken until it goes on. Until the target can be reached that fails, and is asked for again after a
+// while, which grows up to [Config.RetryCap].
 func (a *Agent) recover(ctx context.Context, m *store.Migration, p hypervisor.Progress, now time.Time) error {
 	if m == nil || a.cutOff() {
 		return nil
@@ -383,20 +390,26 @@ func (a *Agent) recover(ctx context.Context, m *store.Migration, p hypervisor.Pr
 	if able, err := a.bothCan(ctx, m); err != nil || !recoverable(m, p, able) {
 		return err
 	}
-	due, next := a.moves.MayRecover(m.Spec.ID, now, a.config.Retry, a.config.RetryCap)
+	attempt, next := a.moves.MayRecover(m.Spec.ID, now, a.config.Retry, a.config.RetryCap)
 	a.queue.At(m.Key(), next)
-	if !due {
-		return nil
+	if attempt > 0 {
+		err := a.hv.Adjust(ctx, m.Spec.ID, hypervisor.Recover{Address: m.Target.Address})
+		a.moves.Recovers(m.Spec.ID, err == nil)
+		why := p.Error // with the attempt before
+		switch {
+		case errors.Is(err, hypervisor.Conflict): // it is not broken in a way that this would mend
+			return nil
+		case err != nil:
+			why = errorText(err)
+		}
+		if err != nil || attempt > 1 {
+			a.warn(m.Spec.VM, "post-copy broke, and does not go on yet: "+why, now)
+		}
 	}
-	err := a.hv.Adjust(ctx, m.Spec.ID, hypervisor.Recover{Address: m.Target.Address})
-	if errors.Is(err, hypervisor.Conflict) { // it is not broken in a way that this would mend
-		return nil
+	if a.moves.IsRecovering(m.Spec.ID) {
+		a.again(m, now, a.config.Poll)
 	}
-	if err != nil {
-		a.warn(m.Spec.VM, "post-copy broke, and does not go on yet: "+errorText(err), now)
-		return nil
-	}
-	return a.recovered(ctx, m, now)
+	return nil
 }
 
 // bothCan returns the abilities that both hosts of a migration have: some versions of a hypervisor send

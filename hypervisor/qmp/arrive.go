@@ -236,10 +236,6 @@ func (d move) prepare(ctx context.Context, m *message, vm *qemu.Instance,
 	return answer(p)
 }
 
-func postcopy(s qemu.MigrationStatus) bool {
-	return s == qemu.PostcopyActive || s == qemu.PostcopyPaused || s == qemu.PostcopyRecover
-}
-
 // listenForMemory opens the migration's socket of a QEMU and returns where it is.
 func (d move) listenForMemory(ctx context.Context, vm *qemu.Instance,
 	o hypervisor.TransferOptions, now qemu.Migration) (string, error) {
@@ -295,7 +291,7 @@ func (d move) prepareAgain(ctx context.Context, vm *qemu.Instance, status qemu.M
 		uri = "tcp:" + net.JoinHostPort(listen, strconv.Itoa(port))
 	}
 	err := vm.Client.ExecuteOOB(ctx, "migrate-recover", map[string]any{"uri": uri}, nil)
-	if _, refused := errors.AsType[*qemu.Error](err); refused && status == qemu.PostcopyRecover {
+	if _, refused := errors.AsType[*qemu.Error](err); refused && broke(status) && status != qemu.PostcopyPaused {
 		return handoverAnswer{}, qemu.Refuse(hypervisor.Conflict,
 			"it is being recovered: %w", err)
 	}

@@ -120,7 +120,7 @@ func (d move) migrateLive(ctx context.Context, out hypervisor.Outgoing, vm *qemu
 	if copies {
 		err = vm.Mirror(ctx, d.Record().VM, answer.Disks, out.Options.Bandwidth)
 	} else {
-		err = d.transfer(ctx, vm, answer.URI, false)
+		err = d.transfer(ctx, vm, answer.URI)
 	}
 	if err == nil || qemu.Classify(err) == hypervisor.Unknown {
 		d.Trigger()
@@ -147,27 +147,34 @@ func (d move) enlist(job *jobRecord) error {
 // agree tells the target's host what will come, and returns where it is to go.
 func (d move) agree(ctx context.Context, out hypervisor.Outgoing, m message,
 ) (*handoverAnswer, error) {
+	d.HangUp()
+	conn, answer, err := d.ask(ctx, d.Record().VM, out, m)
+	d.Link = conn
+	return answer, err
+}
+
+// ask is agree without the domain's lock, for a VM as it is here. The caller closes the connection.
+func (d move) ask(ctx context.Context, vm hypervisor.VM, out hypervisor.Outgoing, m message,
+) (*peerConn, *handoverAnswer, error) {
 	m.Say, m.Job, m.VM, m.Options = verbPrepare, out.Job, out.VM, out.Options
 	m.From = d.Node.Name
-	m.Machine = digest(d.Node.QEMU.Resolved(d.Record().VM))
-	d.HangUp()
+	m.Machine = digest(d.Node.QEMU.Resolved(vm))
 	conn, err := d.Node.Reach(ctx, out.Address)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.Node.Timeout)
 	defer cancel()
 	answer, err := conn.Ask(ctx, &m)
 	if err != nil { // the target can be asked again: nothing has begun
 		conn.Close()
-		return nil, qemu.Refuse(hypervisor.Transient, "ask the target's host: %v", err)
+		return nil, nil, qemu.Refuse(hypervisor.Transient, "ask the target's host: %v", err)
 	}
 	if err := errors.Join(answer.Err(), place(answer.URI), place(answer.Disks)); err != nil {
 		conn.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	d.Link = conn
-	return answer, nil
+	return conn, answer, nil
 }
 
 // place refuses what is no place for QEMU to connect to: it can also run programs.
@@ -179,35 +186,51 @@ func place(uri string) error {
 		"are connected to", uri)
 }
 
-// transfer makes QEMU connect and send, or go on with sending. With a Dial of the
-// caller's, we connect, and QEMU is given the connection.
-func (d move) transfer(ctx context.Context, vm *qemu.Instance, uri string, resume bool) error {
-	if !resume {
-		if err := d.vacant(ctx, vm); err != nil {
-			return err
-		}
+// transfer makes QEMU connect and send.
+func (d move) transfer(ctx context.Context, vm *qemu.Instance, uri string) error {
+	if err := d.vacant(ctx, vm); err != nil {
+		return err
 	}
-	d.Expect(vm, backend.Source)
+	line, err := d.connect(ctx, uri)
+	if err != nil {
+		return err
+	}
+	if line != nil {
+		defer line.Close() // QEMU has its own copy
+	}
+	return d.over(ctx, vm, uri, line, false)
+}
+
+// connect connects to where the target's QEMU listens, with a Dial of the caller's. Nil is that QEMU connects.
+func (d move) connect(ctx context.Context, uri string) (*os.File, error) {
 	if !d.Node.QEMU.Passed {
-		return vm.Migrate(ctx, uri, resume)
+		return nil, nil
 	}
 	network, where, _ := strings.Cut(uri, ":")
 	conn, err := d.Node.Dial(ctx, network, where)
 	if err != nil {
-		return qemu.Refuse(hypervisor.Transient, "connect to the target: %v", err)
+		return nil, qemu.Refuse(hypervisor.Transient, "connect to the target: %v", err)
 	}
-	defer conn.Close() // QEMU has its own copy
+	defer conn.Close() // the file is a copy
 	f, ok := conn.(interface{ File() (*os.File, error) })
 	if !ok {
-		return qemu.Refuse(hypervisor.Unsupported,
+		return nil, qemu.Refuse(hypervisor.Unsupported,
 			"a connection of type %T cannot be passed on", conn)
 	}
 	file, err := f.File()
 	if err != nil {
-		return qemu.Refuse(hypervisor.Transient, "pass on the connection: %v", err)
+		return nil, qemu.Refuse(hypervisor.Transient, "pass on the connection: %v", err)
 	}
-	defer file.Close()
-	if err := vm.Client.SendFile(ctx, "migration", file); err != nil {
+	return file, nil
+}
+
+// over makes QEMU send, or go on with sending, over a line that it is given, or that it makes itself.
+func (d move) over(ctx context.Context, vm *qemu.Instance, uri string, line *os.File, resume bool) error {
+	d.Expect(vm, backend.Source)
+	if line == nil {
+		return vm.Migrate(ctx, uri, resume)
+	}
+	if err := vm.Client.SendFile(ctx, "migration", line); err != nil {
 		return err
 	}
 	return vm.Migrate(ctx, "fd:migration", resume)
@@ -247,7 +270,7 @@ func (d move) send(ctx context.Context, vm *qemu.Instance) error {
 	if job.Cold {
 		return nil
 	}
-	return d.transfer(ctx, vm, job.Prepared.URI, false)
+	return d.transfer(ctx, vm, job.Prepared.URI)
 }
 
 // keep notes that the transfer has ended and the VM stays here.

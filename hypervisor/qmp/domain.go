@@ -30,11 +30,14 @@ type domain struct {
 	ID   hypervisor.VMID
 
 	// The lock guards these: the connection to the target's host, if it is open,
-	// and the function that cancels the announcement to it that the guest has
-	// stopped, while that goes on.
+	// and the functions that cancel the announcement to it that the guest has
+	// stopped, and the attempt to recover a broken post-copy, while that goes on;
+	// and when such an attempt has succeeded.
 
 	Link       *peerConn
 	Announcing context.CancelFunc
+	Recovering context.CancelFunc
+	WentOn     time.Time
 
 	mu       sync.Mutex
 	rec      *domainRecord      // replaced, never changed; nil: the host has no such VM
@@ -311,8 +314,12 @@ func (d *domain) Seen() look {
 	return d.seen
 }
 
-// HangUp closes the connection to the target's host.
+// HangUp closes the connection to the target's host, and ends what is tried to reach it.
 func (d *domain) HangUp() {
+	if d.Recovering != nil {
+		d.Recovering()
+		d.Recovering = nil
+	}
 	if d.Announcing != nil {
 		d.Announcing()
 		d.Announcing = nil

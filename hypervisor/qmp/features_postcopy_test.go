@@ -63,6 +63,24 @@ func TestPostCopyArrives(t *testing.T) {
 	}
 }
 
+// fetches starts a VM that runs at n2 and fetches most of its memory from n1, by a job of its name.
+func (l *lab) fetches(id vmid) hypervisor.VM {
+	l.T.Helper()
+	vm := l.vm(id, busy)
+	l.start("n1", vm)
+	l.postCopies(job(id), vm.ID, options{Bandwidth: 1 << 20})
+	l.Becomes("n2", vm.ID, hypervisor.Running)
+	return vm
+}
+
+// breaks waits until both sides know that the connection of a post-copy broke.
+func (l *lab) breaks(j job) {
+	l.T.Helper()
+	l.Eventually("both sides know that it broke", func() bool {
+		return l.Progress("n1", j).Status == hypervisor.JobBroken && l.Progress("n2", j).Status == hypervisor.JobBroken
+	})
+}
+
 // The connection breaks while the guest runs at the target and much of its memory
 // is still at the source.
 func TestABrokenPostCopyIsRecovered(t *testing.T) {
@@ -80,18 +98,12 @@ func TestABrokenPostCopyIsRecovered(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			l, wire := linked(t, nil)
 			needPostCopy(l, hypervisor.CanRecover)
-			vm := l.vm("suite/traveller", busy)
-			l.start("n1", vm)
-			l.postCopies("job", vm.ID, options{Bandwidth: 1 << 20})
-			l.Becomes("n2", vm.ID, hypervisor.Running)
+			vm := l.fetches("job")
 			row.breaks(l, wire)
 			if row.silent {
 				_ = wire.setCut(false)
 			} else {
-				l.Eventually("both sides know that it broke", func() bool {
-					return l.Progress("n1", "job").Status == hypervisor.JobBroken &&
-						l.Progress("n2", "job").Status == hypervisor.JobBroken
-				})
+				l.breaks("job")
 			}
 			l.set("n1", vm.ID, map[string]any{"max-postcopy-bandwidth": 0})
 			address := l.receive("job", vm)
@@ -101,50 +113,120 @@ func TestABrokenPostCopyIsRecovered(t *testing.T) {
 	}
 }
 
-// The agents of both hosts bring a post-copy to its end whose connection broke, and no operator has to.
-func TestAgentsRecoverABrokenPostCopy(t *testing.T) {
-	l, wire := linked(t, nil)
-	needPostCopy(l, hypervisor.CanRecover)
-	vm := l.vm("suite/traveller", busy)
-	l.start("n1", vm)
-	l.postCopies("job", vm.ID, options{Bandwidth: 1 << 20})
-	l.Becomes("n2", vm.ID, hypervisor.Running)
-	records, m := store.NewMemory(), &store.Migration{
-		Spec:   migration.Spec{ID: "job", VM: vm.ID},
-		State:  migration.State{Phase: migration.Running, Source: "n1", Target: "n2"},
-		Source: store.SourceReport{Began: true, Started: true, Mode: hypervisor.PostCopy},
-		Target: store.TargetReport{Ready: true, Address: l.receive("job", vm)}}
-	host, err := l.hosts["n2"].Host(t.Context())
+// agents returns the agents of both hosts, and a store in which VMs are on their way from n1 to n2 by jobs of their
+// names, and others are at home at n1.
+func (l *lab) agents(moving []hypervisor.VM, home ...hypervisor.VM) (store.Store, map[name]*agent.Agent) {
+	l.T.Helper()
+	host, err := l.hosts["n2"].Host(l.T.Context())
 	if err != nil {
-		t.Fatal(err)
+		l.T.Fatal(err)
 	}
-	for _, r := range []store.Record{m, &store.Host{Host: host}, &store.VM{VM: vm, Host: "n1", ActiveMigration: "job"}} {
-		if _, err := records.Put(t.Context(), r); err != nil {
-			t.Fatal(err)
+	put := []store.Record{&store.Host{Host: host}}
+	for _, vm := range moving {
+		put = append(put, &store.VM{VM: vm, Host: "n1", ActiveMigration: migration.ID(vm.ID)}, &store.Migration{
+			Spec:   migration.Spec{ID: migration.ID(vm.ID), VM: vm.ID},
+			State:  migration.State{Phase: migration.Running, Source: "n1", Target: "n2"},
+			Source: store.SourceReport{Began: true, Started: true, Mode: hypervisor.PostCopy},
+			Target: store.TargetReport{Ready: true, Address: l.receive(job(vm.ID), vm)}})
+	}
+	for _, vm := range home {
+		put = append(put, &store.VM{VM: vm, Host: "n1"})
+	}
+	records, agents := store.NewMemory(), map[name]*agent.Agent{}
+	for _, r := range put {
+		if _, err := records.Put(l.T.Context(), r); err != nil {
+			l.T.Fatal(err)
 		}
 	}
-	_ = wire.reset()
-	l.Eventually("the source knows that it broke", func() bool {
-		return l.Progress("n1", "job").Status == hypervisor.JobBroken
-	})
-	l.set("n1", vm.ID, map[string]any{"max-postcopy-bandwidth": 0})
-	agents := map[name]*agent.Agent{}
 	for n, h := range l.hosts {
 		agents[n] = agent.New(n, agent.Config{Poll: time.Millisecond, Retry: time.Millisecond}, h, records,
 			store.DiscardEvents{})
 	}
-	l.Eventually("the VM arrives", func() bool {
-		for n, a := range agents {
-			if _, err := a.Reconcile(t.Context(), time.Now()); err != nil {
-				t.Logf("%s: %v", n, err)
-			}
+	return records, agents
+}
+
+// hasArrived reports whether a VM is at its target with all its memory by the record of its migration, after each
+// agent has looked once. Then the source has no more to say.
+func (l *lab) hasArrived(records store.Store, agents map[name]*agent.Agent, id migration.ID) bool {
+	for n, a := range agents {
+		if _, err := a.Reconcile(l.T.Context(), time.Now()); err != nil {
+			l.T.Logf("%s: %v", n, err)
 		}
-		r, err := records.Get(t.Context(), m.Key())
-		now, _ := r.(*store.Migration)
-		return err == nil && now.Target.Completed && !now.Target.Lost && !now.Source.Unresolved &&
-			now.Source.HandedOver
-	})
+	}
+	r, err := records.Get(l.T.Context(), (&store.Migration{Spec: migration.Spec{ID: id}}).Key())
+	m, _ := r.(*store.Migration)
+	return err == nil && m.Target.Completed && !m.Target.Lost
+}
+
+// The agents of both hosts bring a post-copy to its end whose connection broke, and no operator has to.
+func TestAgentsRecoverABrokenPostCopy(t *testing.T) {
+	l, wire := linked(t, nil)
+	needPostCopy(l, hypervisor.CanRecover)
+	vm := l.fetches("job")
+	records, agents := l.agents([]hypervisor.VM{vm})
+	_ = wire.reset()
+	l.breaks("job")
+	l.set("n1", vm.ID, map[string]any{"max-postcopy-bandwidth": 0})
+	l.Eventually("the VM arrives", func() bool { return l.hasArrived(records, agents, "job") })
 	l.arrives("job", vm.ID)
+}
+
+// Many post-copies break, and their target does not answer: the agent of the source looks as often as before, does
+// what is asked of another VM, and says why they do not go on. They do when the target answers again.
+func TestBrokenPostCopiesDelayNothingElse(t *testing.T) {
+	l, wire := linked(t, func(c *qmp.Config) { c.Timeout = testutil.Limit(20 * time.Second) })
+	needPostCopy(l, hypervisor.CanRecover)
+	var broken []hypervisor.VM
+	for _, id := range []vmid{"job", "suite/second", "suite/third"} {
+		broken = append(broken, l.fetches(id))
+	}
+	other := l.vm("suite/other", calm)
+	l.start("n1", other)
+	records, agents := l.agents(broken, other)
+	_ = wire.reset()
+	for _, vm := range broken {
+		l.breaks(job(vm.ID))
+	}
+	_ = wire.setCut(true)
+	for i := range 5 {
+		began := time.Now()
+		if _, err := agents["n1"].Reconcile(t.Context(), began); err != nil {
+			t.Logf("n1: %v", err)
+		}
+		if took := time.Since(began); took > testutil.Limit(5*time.Second) {
+			t.Fatalf("look %d took %v", i, took)
+		}
+		if i == 0 {
+			r, err := records.Get(t.Context(), (&store.VM{VM: other}).Key())
+			must(t, err)
+			off := *r.(*store.VM)
+			off.Stopped = true
+			_, err = records.Put(t.Context(), &off)
+			must(t, err)
+		}
+	}
+	l.Eventually("the other VM is stopped", func() bool {
+		_, _ = agents["n1"].Reconcile(t.Context(), time.Now())
+		return l.Domain("n1", other.ID).State == hypervisor.Shutoff
+	})
+	for _, vm := range broken {
+		if p := l.Progress("n1", job(vm.ID)); p.Status != hypervisor.JobBroken {
+			t.Errorf("while its target does not answer, the job of %s is %v", vm.ID, p.Status)
+		}
+		l.set("n1", vm.ID, map[string]any{"max-postcopy-bandwidth": 0})
+	}
+	_ = wire.setCut(false)
+	for _, vm := range broken {
+		l.Eventually("the VM arrives", func() bool { return l.hasArrived(records, agents, migration.ID(vm.ID)) })
+	}
+	for _, vm := range broken {
+		l.Until("n1", job(vm.ID), hypervisor.JobSucceeded)
+		l.sound("n2", vm.ID)
+		l.release(job(vm.ID), vm.ID, "n1", "n2")
+		l.Do("n2", vm.ID, hypervisor.Kill{}, hypervisor.Forget{})
+	}
+	l.Do("n1", other.ID, hypervisor.Forget{})
+	l.empty()
 }
 
 // The cap of a job holds in post-copy, too, and can be changed there.
@@ -174,14 +256,9 @@ func TestPostCopyKeepsTheCap(t *testing.T) {
 func TestABrokenPostCopyHasNoWayBack(t *testing.T) {
 	l, wire := linked(t, nil)
 	needPostCopy(l, 0)
-	vm := l.vm("suite/traveller", busy)
-	l.start("n1", vm)
-	l.postCopies("job", vm.ID, options{Bandwidth: 1 << 20})
-	l.Becomes("n2", vm.ID, hypervisor.Running)
+	vm := l.fetches("job")
 	_ = wire.reset()
-	l.Eventually("the source knows that it broke", func() bool {
-		return l.Progress("n1", "job").Status == hypervisor.JobBroken
-	})
+	l.breaks("job")
 	if err := l.hosts["n1"].Adjust(t.Context(), "job", hypervisor.Cancel{}); err == nil {
 		t.Error("it was cancelled")
 	}

@@ -233,7 +233,7 @@ var lawsOfWords = []struct {
 
 func postCopies(l qmp.Look) bool {
 	return l.Migration == qemu.PostcopyActive || l.Migration == qemu.PostcopyPaused ||
-		l.Migration == qemu.PostcopyRecover
+		l.Migration == qemu.PostcopyConnects || l.Migration == qemu.PostcopyRecover
 }
 
 // ended reports whether a migration has ended without having been completed.

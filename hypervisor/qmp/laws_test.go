@@ -62,7 +62,7 @@ var (
 	runStates = []qemu.RunState{qemu.Running, qemu.Paused, qemu.PreLaunch, qemu.InMigrate,
 		qemu.FinishMigrate, qemu.PostMigrate, qemu.Shutdown, qemu.Suspended, "guest-panicked"}
 	statuses = []qemu.MigrationStatus{"", qemu.None, qemu.Setup, qemu.Cancelling, qemu.Cancelled,
-		qemu.Active, qemu.PostcopyActive, qemu.PostcopyPaused, qemu.PostcopyRecover,
+		qemu.Active, qemu.PostcopyActive, qemu.PostcopyPaused, qemu.PostcopyConnects, qemu.PostcopyRecover,
 		qemu.Completed, qemu.Failed, qemu.PreSwitchover, qemu.Device, qemu.WaitUnplug}
 	doings = []hypervisor.DomainState{hypervisor.Absent, hypervisor.Starting, hypervisor.Stopping,
 		hypervisor.Rebooting}

@@ -59,20 +59,27 @@ func (n *node) Check(vm hypervisor.VM) error {
 	return nil
 }
 
-// Reach connects to a target's host.
-func (n *node) Reach(ctx context.Context, address hypervisor.Address) (*peerConn, error) {
+// parsePeer returns where the host of a target listens, and the token by which it knows the job.
+func parsePeer(address hypervisor.Address) (network, where, token string, err error) {
 	u, err := url.Parse(string(address))
-	token := ""
 	if err == nil {
 		token = u.Query().Get("token")
 	}
 	if err != nil || token == "" || u.Scheme != "qmp" && u.Scheme != "qmp+unix" {
-		return nil, qemu.Refuse(hypervisor.Invalid,
+		return "", "", "", qemu.Refuse(hypervisor.Invalid,
 			"%q is no address that Receive answered", address)
 	}
-	network, where := "tcp", u.Host
 	if u.Scheme == "qmp+unix" {
-		network, where = "unix", u.Path
+		return "unix", u.Path, token, nil
+	}
+	return "tcp", u.Host, token, nil
+}
+
+// Reach connects to a target's host.
+func (n *node) Reach(ctx context.Context, address hypervisor.Address) (*peerConn, error) {
+	network, where, token, err := parsePeer(address)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.Timeout)
 	defer cancel()

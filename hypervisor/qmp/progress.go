@@ -3,6 +3,7 @@
 package qmp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -46,6 +47,9 @@ func progressOf(ctx context.Context, n *node, id hypervisor.JobID,
 		p.Remaining = 0
 	}
 	p.Status = told(m.Rec, job, l)
+	if p.Status == hypervisor.JobBroken { // why it was not recovered says more than why it broke
+		p.Error = cmp.Or(job.Last.Error, p.Error)
+	}
 	if !p.Status.Final() && statusOf(m.Rec, job, l).Final() {
 		p.Error = job.Last.Error // not that of the migration before
 	}
@@ -136,7 +140,7 @@ func adjust(ctx context.Context, of *domain, id hypervisor.JobID,
 	case hypervisor.SwitchOver:
 		return d.switchOver(p, status)
 	case hypervisor.Recover:
-		return d.recover(ctx, p, a.Address)
+		return d.recover(p, a.Address)
 	}
 	return qemu.Refuse(hypervisor.Unsupported, "%T", a)
 }
@@ -285,59 +289,4 @@ func (d move) switchOver(p found, status hypervisor.JobStatus) error {
 		return tooLate(status)
 	}
 	return d.PutJob(true, func(j *jobRecord) { j.Released = true })
-}
-
-// recover goes on with a post-copy whose connection broke. A link that is only
-// silent is given up first: nothing times out by itself.
-func (d move) recover(ctx context.Context, p found, address hypervisor.Address) error {
-	switch {
-	case !p.Job.PostCopied || p.VM == nil || !postcopy(p.Look.Migration):
-		return qemu.Refuse(hypervisor.Conflict, "no post-copy of the job is broken")
-	case p.Look.Migration == qemu.PostcopyRecover:
-		return nil
-	}
-	if p.Look.Migration == qemu.PostcopyActive {
-		if err := d.pausePostcopy(ctx, p.VM); err != nil {
-			return err
-		}
-	}
-	out := hypervisor.Outgoing{Job: p.Job.ID, VM: d.ID, Address: address, Options: p.Job.Options}
-	answer, err := d.agree(ctx, out, message{})
-	if err != nil {
-		return err
-	}
-	defer d.HangUp()
-	if err := d.transfer(ctx, p.VM, answer.URI, true); err != nil {
-		return err
-	}
-	return d.await(ctx, p.VM, qemu.PostcopyPaused, false)
-}
-
-// pausePostcopy gives up the connection of a post-copy. QEMU may find out by itself
-// just then that it broke.
-func (d move) pausePostcopy(ctx context.Context, vm *qemu.Instance) error {
-	err := vm.Client.ExecuteOOB(ctx, "migrate-pause", nil, nil)
-	if _, refused := errors.AsType[*qemu.Error](err); err != nil && !refused {
-		return err
-	}
-	return d.await(ctx, vm, qemu.PostcopyPaused, true)
-}
-
-// await waits until a migration is, or is no more, in a status. QEMU takes a
-// moment to pause post-copy, and to go on with it.
-func (d move) await(ctx context.Context, vm *qemu.Instance, status qemu.MigrationStatus,
-	is bool) error {
-	ctx, cancel := context.WithTimeout(ctx, d.Node.Timeout)
-	defer cancel()
-	for {
-		m, err := vm.QueryMigrate(ctx)
-		if err != nil || (m.Status == status) == is {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return qemu.Refuse(hypervisor.Transient, "the broken post-copy is still %s", m.Status)
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
 }

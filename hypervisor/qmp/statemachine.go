@@ -60,11 +60,16 @@ func (l look) runnable() bool {
 }
 
 func (l look) inPostCopy() bool {
-	switch l.Migration {
-	case qemu.PostcopyActive, qemu.PostcopyPaused, qemu.PostcopyRecover:
-		return true
-	}
-	return false
+	return postcopy(l.Migration)
+}
+
+func postcopy(s qemu.MigrationStatus) bool { return s == qemu.PostcopyActive || broke(s) }
+
+// broke reports whether a post-copy has lost its connection. One that is being recovered does not go on until both
+// sides agree on what is missing.
+// Source: QEMU 7.2 migration/migration.c (postcopy_do_resume).
+func broke(s qemu.MigrationStatus) bool {
+	return s == qemu.PostcopyPaused || s == qemu.PostcopyConnects || s == qemu.PostcopyRecover
 }
 
 // sends reports whether d is the source of a transfer under way.
@@ -250,7 +255,7 @@ func sourceStatus(d *domainRecord, j *jobRecord, l look) hypervisor.JobStatus {
 	switch {
 	case stranded(j, l) && undecided(l):
 		return hypervisor.JobSwitching
-	case stranded(j, l):
+	case stranded(j, l), broke(l.Migration):
 		return hypervisor.JobBroken
 	}
 	switch l.Migration {
@@ -258,12 +263,10 @@ func sourceStatus(d *domainRecord, j *jobRecord, l look) hypervisor.JobStatus {
 		return hypervisor.JobSetup
 	case qemu.PreSwitchover, qemu.Device:
 		return hypervisor.JobSwitching
-	case qemu.PostcopyActive, qemu.PostcopyRecover:
+	case qemu.PostcopyActive:
 		if !j.Acknowledged {
 			return hypervisor.JobSwitching
 		}
-	case qemu.PostcopyPaused:
-		return hypervisor.JobBroken
 	case qemu.Failed:
 		if j.Cancelled {
 			return hypervisor.JobCancelled
@@ -287,12 +290,12 @@ func sourceStatus(d *domainRecord, j *jobRecord, l look) hypervisor.JobStatus {
 
 // arrivedStatus: a guest that was let run may still lack memory.
 func arrivedStatus(j *jobRecord, l look) hypervisor.JobStatus {
-	switch l.Migration {
-	case qemu.PostcopyActive, qemu.PostcopyRecover:
+	switch {
+	case l.Migration == qemu.PostcopyActive:
 		return hypervisor.JobActive
-	case qemu.PostcopyPaused:
+	case broke(l.Migration):
 		return hypervisor.JobBroken
-	case qemu.Completed:
+	case l.Migration == qemu.Completed:
 		return hypervisor.JobSucceeded
 	}
 	return noted(j)
@@ -539,7 +542,7 @@ func dueAtSource(j *jobRecord, l look) nextStep {
 		default:
 			return stepAnnounce
 		}
-	case qemu.PostcopyActive, qemu.PostcopyPaused, qemu.PostcopyRecover:
+	case qemu.PostcopyActive, qemu.PostcopyPaused, qemu.PostcopyConnects, qemu.PostcopyRecover:
 		if !j.Acknowledged && l.Run != qemu.Running {
 			return stepAnnounce
 		}

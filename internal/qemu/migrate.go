@@ -19,6 +19,8 @@ const (
 	PostcopyActive  MigrationStatus = "postcopy-active"
 	PostcopyPaused  MigrationStatus = "postcopy-paused"
 	PostcopyRecover MigrationStatus = "postcopy-recover"
+	// PostcopyConnects: it is about to be recovered. Source: QEMU 9.1 qapi/migration.json.
+	PostcopyConnects MigrationStatus = "postcopy-recover-setup"
 	Completed       MigrationStatus = "completed"
 	Failed          MigrationStatus = "failed"
 	PreSwitchover   MigrationStatus = "pre-switchover"
