@@ -21,11 +21,11 @@ const (
 	PostcopyRecover MigrationStatus = "postcopy-recover"
 	// PostcopyConnects: it is about to be recovered. Source: QEMU 9.1 qapi/migration.json.
 	PostcopyConnects MigrationStatus = "postcopy-recover-setup"
-	Completed       MigrationStatus = "completed"
-	Failed          MigrationStatus = "failed"
-	PreSwitchover   MigrationStatus = "pre-switchover"
-	Device          MigrationStatus = "device"
-	WaitUnplug      MigrationStatus = "wait-unplug"
+	Completed        MigrationStatus = "completed"
+	Failed           MigrationStatus = "failed"
+	PreSwitchover    MigrationStatus = "pre-switchover"
+	Device           MigrationStatus = "device"
+	WaitUnplug       MigrationStatus = "wait-unplug"
 )
 
 // A Migration is what query-migrate answers. Times are in milliseconds.
