@@ -22,7 +22,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testutil.Reaped{Main: m}) }
 
 // patience is how long anything may take on a busy machine before it is given
 // up. Nothing is expected to take nearly as long.
@@ -109,7 +109,7 @@ func arguments(s setup, dir, image string) []string {
 // listener to it.
 func start(t *testing.T, s setup, listener *guest.HeartbeatListener, process string) *machine {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "guest") // a socket's path must be short
+	dir, err := os.MkdirTemp("", "guest") // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func withAccelerators(t *testing.T, test func(*testing.T, qemu.Features, qemu.Se
 // shortDir makes a folder whose name leaves room for that of a socket.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "godwit, =") // and is odd
+	dir, err := os.MkdirTemp("", "godwit, =") // and is odd
 	if err != nil {
 		t.Fatal(err)
 	}
