@@ -52,6 +52,15 @@ var (
 	Leases = Feed{Leases: true}
 )
 
+// Check returns why there is no such feed, in words; nil is that there may be. Those of hosts are of other records
+// than leases: one that is both is a mistake, or asks for what its reader may not follow.
+func (f Feed) Check() error {
+	if f.Host != "" && f.Leases {
+		return fmt.Errorf("there is no feed of the leases of one host (%q): a feed is of a host, or of leases", f.Host)
+	}
+	return nil
+}
+
 // Feeds lists the feeds that a record is in.
 func Feeds(r Record) []Feed {
 	if k := r.Key().Kind; k == LeaseKind || k == LeaderKind {

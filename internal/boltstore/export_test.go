@@ -60,3 +60,13 @@ func (r *Refusals) Take(name string, now time.Time) (untold int, told bool) { re
 
 // Lives is how long a connection serves.
 var Lives = &lives
+
+// Waiting returns how many calls wait, by what is remembered of them.
+func (s *Store) Waiting() (calls int) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, w := range s.waiting {
+		calls += w.calls
+	}
+	return max(calls, len(s.waiting))
+}

@@ -194,6 +194,9 @@ func (h *handler) answer(ctx context.Context, op string, q request) (answer, err
 		if err := h.readable(&asked, feed); err != nil {
 			return answer{}, err
 		}
+		if err := checkFeed(feed); err != nil {
+			return answer{}, err
+		}
 	}
 	switch op {
 	case opGet:
@@ -216,6 +219,17 @@ func (h *handler) answer(ctx context.Context, op string, q request) (answer, err
 		return h.backup(ctx)
 	}
 	return answer{}, bad("there is no operation %q", op)
+}
+
+// checkFeed refuses a feed that no store has: each that is followed is remembered.
+func checkFeed(f store.Feed) error {
+	if len(f.Host) > maxHost {
+		return bad("the name of the host has %d bytes; at most %d are taken", len(f.Host), maxHost)
+	}
+	if err := f.Check(); err != nil {
+		return bad("%w", err)
+	}
+	return nil
 }
 
 func (h *handler) get(ctx context.Context, asked *Asked, q request) (answer, error) {

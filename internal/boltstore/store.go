@@ -30,9 +30,15 @@ type Store struct {
 	records map[store.Key]stored
 	totals  totals
 	log     *store.ChangeLog
-	waiting map[store.Feed]chan struct{}
+	waiting map[store.Feed]*waiters
 	broken  error // why nothing is answered any more
 	history store.History
+}
+
+// waiters are the calls that wait for the next change in a feed.
+type waiters struct {
+	wake  chan struct{} // closed with the change
+	calls int
 }
 
 var (
@@ -43,7 +49,7 @@ var (
 // newStore begins with what was read from the file.
 func newStore(path string, db *bbolt.DB, file *os.File, held *contents) *Store {
 	s := &Store{path: path, db: db, file: file, records: held.records, totals: held.totals,
-		waiting: map[store.Feed]chan struct{}{}}
+		waiting: map[store.Feed]*waiters{}}
 	// A write takes longer than a nanosecond: all versions that are given until the file is
 	// opened again, or a copy of it, are below what that begins with.
 	s.totals.last = max(s.totals.last+1, uint64(max(0, time.Now().UnixNano())))
@@ -88,8 +94,8 @@ func (s *Store) fail(why error) {
 	if s.broken == nil || errors.Is(why, errClosed) {
 		s.broken = why
 	}
-	for f, wake := range s.waiting {
-		close(wake)
+	for f, w := range s.waiting {
+		close(w.wake)
 		delete(s.waiting, f)
 	}
 }
@@ -140,6 +146,9 @@ func (s *Store) Get(ctx context.Context, key store.Key) (store.Record, error) {
 // Changes implements store.Store.
 func (s *Store) Changes(ctx context.Context, f store.Feed,
 	since store.Revision) (store.Changes, error) {
+	if err := f.Check(); err != nil {
+		return store.Changes{}, refuse("Changes", store.Key{Name: string(f.Host)}, store.Unreadable, err)
+	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if err := s.usable(ctx, "Changes", store.Key{Name: string(f.Host)}); err != nil {
@@ -152,6 +161,9 @@ func (s *Store) Changes(ctx context.Context, f store.Feed,
 
 // Wait implements store.Waiter.
 func (s *Store) Wait(ctx context.Context, f store.Feed, since store.Revision) error {
+	if err := f.Check(); err != nil {
+		return refuse("Wait", store.Key{Name: string(f.Host)}, store.Unreadable, err)
+	}
 	s.mu.Lock()
 	if err := s.usable(ctx, "Wait", store.Key{Name: string(f.Host)}); err != nil {
 		s.mu.Unlock()
@@ -161,18 +173,22 @@ func (s *Store) Wait(ctx context.Context, f store.Feed, since store.Revision) er
 		s.mu.Unlock()
 		return nil
 	}
-	wake := s.waiting[f]
-	if wake == nil {
-		wake = make(chan struct{})
-		s.waiting[f] = wake
+	w := s.waiting[f]
+	if w == nil {
+		w = &waiters{wake: make(chan struct{})}
+		s.waiting[f] = w
 	}
+	w.calls++
 	s.mu.Unlock()
 	select {
-	case <-wake:
+	case <-w.wake:
 	case <-ctx.Done():
 	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.calls--; w.calls == 0 && s.waiting[f] == w { // it was not woken: nothing is kept of it
+		delete(s.waiting, f)
+	}
 	return s.usable(ctx, "Wait", store.Key{Name: string(f.Host)})
 }
 
@@ -284,8 +300,8 @@ func (s *Store) apply(next totals, key store.Key, old store.Record, now stored) 
 		delete(s.records, key)
 	}
 	for _, f := range s.log.Enter(store.Revision(next.last), old, now.record) {
-		if wake := s.waiting[f]; wake != nil {
-			close(wake)
+		if w := s.waiting[f]; w != nil {
+			close(w.wake)
 			delete(s.waiting, f)
 		}
 	}

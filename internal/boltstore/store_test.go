@@ -2,7 +2,9 @@ package boltstore_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -11,7 +13,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/boltstore"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -172,4 +176,42 @@ func BenchmarkPut(b *testing.B) {
 	for b.Loop() {
 		r = put(b, s, r)
 	}
+}
+
+// TestNothingIsKeptOfAWaitThatHasEnded: neither of one that was woken nor of one that was given up, and the others go on.
+func TestNothingIsKeptOfAWaitThatHasEnded(t *testing.T) {
+	s := open(t, quickPath(t))
+	now := put(t, s, vmOn("v", "n1")).RecordVersion()
+	last, cancel := context.WithCancel(ctx)
+	woken := make(chan error, 1)
+	go func() { woken <- s.Wait(ctx, store.Feed{Host: "n1"}, store.Revision(now)) }()
+	testutil.Eventually(t, "one waits", func() error { return wantWaiting(s, 1) })
+	cancel()
+	for i := range 100 {
+		f := store.Feed{Host: hypervisor.HostName(fmt.Sprint("n", i))}
+		if err := s.Wait(last, f, store.Revision(now)); err == nil {
+			t.Fatal("a wait that was given up has an end")
+		}
+		ended := make(chan error, 1)
+		short, end := context.WithCancel(ctx)
+		go func() { ended <- s.Wait(short, f, store.Revision(now)) }()
+		testutil.Eventually(t, "it waits", func() error { return wantWaiting(s, 2) })
+		end()
+		<-ended
+	}
+	if err := wantWaiting(s, 1); err != nil {
+		t.Error(err)
+	}
+	put(t, s, vmOn("w", "n1"))
+	must(t, <-woken)
+	if err := wantWaiting(s, 0); err != nil {
+		t.Error(err)
+	}
+}
+
+func wantWaiting(s *boltstore.Store, calls int) error {
+	if is := s.Waiting(); is != calls {
+		return fmt.Errorf("%d calls wait, want %d", is, calls)
+	}
+	return nil
 }

@@ -299,6 +299,36 @@ func TestAnAgentThatWaitsKeepsNoOtherWaiting(t *testing.T) {
 	}
 }
 
+// TestAnAgentFollowsTheFeedsOfItsHostOnly: a feed that is of a host and of leases is of none.
+func TestAnAgentFollowsTheFeedsOfItsHostOnly(t *testing.T) {
+	dir := newDir(t)
+	a, s := authority(t, dir), newStore(t, dir)
+	at, _ := serveTLS(t, s, "127.0.0.1:0", dir, nil)
+	agent, err := boltstore.DialTLS([]string{at}, issue(t, a, pki.Request{Name: "n1"}))
+	must(t, err)
+	t.Cleanup(func() { must(t, agent.Close()) })
+	for _, f := range []store.Feed{{Host: "n1"}, store.Leases} {
+		if _, err := agent.Changes(ctx, f, 0); err != nil {
+			t.Errorf("%+v: %v", f, err)
+		}
+	}
+	for _, f := range []store.Feed{{Host: "n2"}, {Host: "n2", Leases: true}, {Host: "n1", Leases: true}, store.Everything} {
+		_, err := agent.Changes(ctx, f, 0)
+		wantError(t, err, store.Forbidden, "reads what concerns its host")
+		wantError(t, agent.Wait(ctx, f, 1), store.Forbidden, "reads what concerns its host")
+	}
+	root := dialTLS(t, dir, at)
+	for says, f := range map[string]store.Feed{"no feed of the leases of one host": {Host: "n1", Leases: true},
+		"at most 1024 are taken": {Host: hypervisor.HostName(strings.Repeat("n", 1025))}} {
+		_, err := root.Changes(ctx, f, 0)
+		wantError(t, err, store.Unreadable, says)
+		wantError(t, root.Wait(ctx, f, 1), store.Unreadable, says)
+	}
+	_, err = s.Changes(ctx, store.Feed{Host: "n1", Leases: true}, 0)
+	wantError(t, err, store.Unreadable, "no feed")
+	wantError(t, s.Wait(ctx, store.Feed{Host: "n1", Leases: true}, 1), store.Unreadable, "no feed")
+}
+
 // TestOnlyTheHostsOfAMigrationReadTheAddressOfItsTarget: another agent cannot write what it has read either.
 func TestOnlyTheHostsOfAMigrationReadTheAddressOfItsTarget(t *testing.T) {
 	dir, m := newDir(t), onTheWay()

@@ -18,6 +18,7 @@ const (
 	maxOfAgent = 4 << 20  // bytes of an agent's: see store.Fits
 	maxAnswer  = 1 << 30  // bytes
 	maxWhile   = 1024     // records that a write depends on
+	maxHost    = 1024     // bytes of the name of a host whose feed is read
 )
 
 // formats says what one side speaks.
