@@ -13,14 +13,15 @@ import (
 // Changes implements [store.Store]. It answers all that was written before it was asked.
 func (s *Store) Changes(ctx context.Context, of store.Feed, since store.Revision) (
 	store.Changes, error) {
+	if err := of.Check(); err != nil {
+		return store.Changes{}, unreadable("Changes", store.Key{Name: string(of.Host)}, err)
+	}
 	head, now, err := s.head(ctx, of)
 	if err != nil {
 		return store.Changes{}, unread("Changes", store.Key{}, err)
 	}
-	if since > now { // the store was put back to an older state
-		s.known.clear()
-		s.follow(of, now).restart(now)
-	}
+	// What is above now was seen of another store, or never: that etcd was set back is found out from its own
+	// answers (heard), and no reader's word is believed.
 	if since == 0 || since > now || head == 0 {
 		return s.everything(ctx, of)
 	}
@@ -237,14 +238,38 @@ func (s *Store) Wait(ctx context.Context, of store.Feed, since store.Revision) e
 	if since == 0 {
 		return ctx.Err() // a reader that has not looked yet need not wait
 	}
+	if err := of.Check(); err != nil {
+		return unreadable("Wait", store.Key{Name: string(of.Host)}, err)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	if _, _, ok := s.follow(of, since).after(ctx, since, since+1); ok || ctx.Err() == nil {
-		return nil
+	switch f, err := s.awaited(ctx, of, since); {
+	case err != nil && ctx.Err() == nil:
+		return unread("Wait", store.Key{}, err)
+	case err != nil: // below
+	case f == nil:
+		return nil // it was seen of another store: the reader is to look
+	default:
+		if _, _, ok := f.after(ctx, since, since+1); ok || ctx.Err() == nil {
+			return nil
+		}
 	}
 	if s.ctx.Err() != nil {
 		return &store.StoreError{Op: "Wait", Kind: store.Unavailable, Err: errClosed}
 	}
 	return ctx.Err()
+}
+
+// awaited returns the feed in which a reader waits for what comes after a revision; nil is that etcd has not come
+// to that one.
+func (s *Store) awaited(ctx context.Context, of store.Feed, since store.Revision) (*feed, error) {
+	if f := s.followed(of); f != nil {
+		return f, nil
+	}
+	_, now, err := s.head(ctx, of)
+	if err != nil || since > now {
+		return nil, err
+	}
+	return s.follow(of, since), nil
 }

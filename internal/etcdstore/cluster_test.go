@@ -258,6 +258,31 @@ func TestAnOldStateIsNoticed(t *testing.T) {
 	}
 }
 
+// TestWhatAReaderSaysThatItHasSeenIsNotBelieved: a revision that etcd has not come to makes no other reader read
+// everything, each time, and what is remembered stays. There is no feed of the leases of a host.
+func TestWhatAReaderSaysThatItHasSeenIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	s := open(t, c, "/p")
+	vm := put(t, s, vmOn("v", "n1"))
+	for _, of := range []store.Feed{store.Everything, {Host: "n1"}} {
+		for _, since := range []store.Revision{1 << 63, 1<<64 - 1} {
+			standby := open(t, c, "/p") // it follows nothing yet
+			short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			_ = standby.Wait(short, of, since)
+			cancel()
+			vm = follows(t, standby, of, changes(t, standby, of, 0).Next, vm)
+			if got := changes(t, standby, of, since); !got.Reset || !standby.Knows(vm) {
+				t.Errorf("%+v since %d: %+v, and the record is known: %v", of, since, got, standby.Knows(vm))
+			}
+		}
+	}
+	both := store.Feed{Host: "n1", Leases: true}
+	_, err := s.Changes(t.Context(), both, 0)
+	conformance.WantKind(t, err, store.Unreadable)
+	conformance.WantKind(t, s.Wait(t.Context(), both, 1), store.Unreadable)
+}
+
 // follows checks that a feed is watched: what is written is told, without everything else.
 // A busy machine may be late, but not always.
 func follows(t *testing.T, s store.Store, of store.Feed, at store.Revision,

@@ -1,6 +1,13 @@
 package etcdstore
 
-import clientv3 "go.etcd.io/etcd/client/v3"
+import (
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/godwit-vm/godwit/store"
+)
+
+// Knows reports whether a record is remembered as it is.
+func (s *Store) Knows(r store.Record) bool { return s.known.find(r.Key(), r.RecordVersion()) != nil }
 
 // Forget has the client forget what it was told, as if it had just been opened: a reader that asks
 // for changes then is answered by etcd alone.
@@ -9,11 +16,7 @@ func (s *Store) Forget() {
 	defer s.mu.Unlock()
 	for of, f := range s.feeds {
 		delete(s.feeds, of)
-		f.mu.Lock()
-		if f.again != nil {
-			f.again()
-		}
-		f.mu.Unlock()
+		f.stop()
 	}
 	s.known.clear()
 }

@@ -23,6 +23,11 @@ type feed struct {
 	turn   int                       // counts the watches; what an earlier one tells is void
 	again  context.CancelFunc        // ends the present watch: another one begins
 	keep   int                       // how many keys the log remembers
+
+	calls int       // that wait for a change
+	used  time.Time // when one looked last, or was there
+	ctx   context.Context
+	stop  context.CancelFunc // ends ctx: it is no longer watched
 }
 
 // change is a change of one key.
@@ -33,6 +38,9 @@ type change struct {
 	gone bool
 }
 
+// idle is for how long a feed is watched that nobody asks for. Each takes a stream of etcd, and memory.
+const idle = 10 * time.Minute
+
 // remembered is how many keys the log of a feed remembers; a reader that is further behind gets
 // everything.
 const remembered = 4096
@@ -42,30 +50,70 @@ func newFeed(base store.Revision) *feed {
 		news: make(chan struct{}), keep: remembered}
 }
 
-// follow returns a feed, and begins to watch it from a revision if it is not watched yet.
+// follow returns a feed, and begins to watch it from a revision if it is not watched yet. That is one that
+// etcd has come to: what a reader says that it has seen may be of another store, or a lie.
 func (s *Store) follow(of store.Feed, since store.Revision) *feed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := time.Now()
 	f := s.feeds[of]
 	if f == nil {
 		f = newFeed(since)
+		f.ctx, f.stop = context.WithCancel(s.ctx)
 		s.feeds[of] = f
 		if s.ctx.Err() == nil {
 			s.followers.Go(func() { s.watch(of, f) })
 		}
 	}
+	f.use(now)
+	s.forgetIdle(now)
 	return f
 }
 
-// watch keeps a feed's log until the store is closed.
+// followed returns a feed if it is watched.
+func (s *Store) followed(of store.Feed) *feed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.feeds[of]
+	if f != nil {
+		f.use(time.Now())
+	}
+	return f
+}
+
+// forgetIdle ends the watches of feeds that nobody has asked for lately; s.mu is held.
+func (s *Store) forgetIdle(now time.Time) {
+	for of, f := range s.feeds {
+		if f.unused(now) {
+			f.stop()
+			delete(s.feeds, of)
+		}
+	}
+}
+
+// use notes that a feed is asked for.
+func (f *feed) use(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.used = now
+}
+
+// unused reports whether nobody waits for a feed, or has asked for it lately.
+func (f *feed) unused(now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls == 0 && now.Sub(f.used) > idle
+}
+
+// watch keeps a feed's log until it is no longer followed.
 func (s *Store) watch(of store.Feed, f *feed) {
 	const first, longest = 50 * time.Millisecond, 2 * time.Second
-	for wait := first; s.ctx.Err() == nil; {
+	for wait := first; f.ctx.Err() == nil; {
 		if s.watchOnce(of, f) {
 			wait = first
 		}
 		select {
-		case <-s.ctx.Done():
+		case <-f.ctx.Done():
 		case <-time.After(wait):
 		}
 		wait = min(2*wait, longest)
@@ -75,7 +123,7 @@ func (s *Store) watch(of store.Feed, f *feed) {
 // watchOnce takes in what one watch tells until it ends, and reports whether that was
 // anything. Each has a stream, and so a member, of its own: one that is silent is left.
 func (s *Store) watchOnce(of store.Feed, f *feed) (told bool) {
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(s.ctx))
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(f.ctx))
 	defer cancel()
 	turn, from := f.begin(cancel)
 	ctx = metadata.AppendToOutgoingContext(ctx, "godwit-watch", fmt.Sprintf("%p %d", f, turn))
@@ -88,7 +136,7 @@ func (s *Store) watchOnce(of store.Feed, f *feed) (told bool) {
 		if r.Err() != nil {
 			return told
 		}
-		f.take(turn, r.Events)
+		s.past.told(f.take(turn, r.Events))
 		told = true
 	}
 	return told
@@ -103,12 +151,12 @@ func (f *feed) begin(again context.CancelFunc) (turn int, from store.Revision) {
 	return f.turn, f.latest + 1
 }
 
-// take enters what a watch has told.
-func (f *feed) take(turn int, events []*clientv3.Event) {
+// take enters what a watch has told, and returns how far the log has come; zero: the watch is void.
+func (f *feed) take(turn int, events []*clientv3.Event) store.Revision {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if turn != f.turn || len(events) == 0 {
-		return
+		return 0
 	}
 	for _, e := range events {
 		c := change{at: store.Revision(e.Kv.ModRevision), key: string(e.Kv.Key),
@@ -119,6 +167,7 @@ func (f *feed) take(turn int, events []*clientv3.Event) {
 	}
 	f.trim()
 	f.tell()
+	return f.latest
 }
 
 // trim forgets what was superseded, and then what is old.
@@ -178,6 +227,8 @@ func (f *feed) tell() {
 // reach back so far, or does not get there before ctx ends.
 func (f *feed) after(ctx context.Context, since, until store.Revision) (
 	[]change, store.Revision, bool) {
+	f.wait(1)
+	defer f.wait(-1)
 	for {
 		changes, latest, news, ok := f.look(since, until)
 		if news == nil {
@@ -189,6 +240,14 @@ func (f *feed) after(ctx context.Context, since, until store.Revision) (
 			return nil, 0, false
 		}
 	}
+}
+
+// wait counts the calls that wait.
+func (f *feed) wait(more int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls += more
+	f.used = time.Now()
 }
 
 // look is one look at the log. It answers what to wait for when it is to be repeated.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -63,6 +65,44 @@ func TestALogAnswersAllThatChangedOrThatItDoesNotKnow(t *testing.T) {
 			},
 		})
 	})
+}
+
+// TestAFeedThatNobodyReadsIsNotWatchedForEver: one that is waited for, or was read lately, is.
+func TestAFeedThatNobodyReadsIsNotWatchedForEver(t *testing.T) {
+	t.Parallel()
+	s := &Store{feeds: map[store.Feed]*feed{}}
+	s.ctx, s.stop = context.WithCancel(t.Context())
+	s.stop() // no watch begins
+	old, waited, read := s.follow(store.Feed{Host: "n1"}, 1), s.follow(store.Feed{Host: "n2"}, 1), s.follow(store.Leases, 1)
+	waited.wait(1)
+	for _, f := range []*feed{old, waited} {
+		f.used = time.Now().Add(-idle - time.Second)
+	}
+	s.follow(store.Everything, 1)
+	if s.feeds[store.Feed{Host: "n1"}] != nil {
+		t.Error("what nobody reads is watched")
+	}
+	if s.feeds[store.Feed{Host: "n2"}] != waited || s.feeds[store.Leases] != read {
+		t.Error("what is read is not watched")
+	}
+}
+
+// TestAWatchCountsAsAnAnswer: an etcd that is older than what a watch has told was set back.
+func TestAWatchCountsAsAnAnswer(t *testing.T) {
+	t.Parallel()
+	var p past
+	p.heard(0, &etcdserverpb.ResponseHeader{Revision: 100})
+	f := newFeed(100)
+	f.turn = 2
+	told := []*clientv3.Event{{Kv: &mvccpb.KeyValue{ModRevision: 105}}}
+	p.told(f.take(1, told)) // void
+	if p.top() != 100 {
+		t.Errorf("a watch that is void raises it to %d", p.top())
+	}
+	p.told(f.take(2, told))
+	if !p.heard(p.top(), &etcdserverpb.ResponseHeader{Revision: 102}) || p.top() != 102 {
+		t.Errorf("etcd was set back from 105 to 102, and that is not noticed: %d", p.top())
+	}
 }
 
 // lastOf is what a log is to answer, from all that ever changed.

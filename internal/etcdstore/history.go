@@ -134,6 +134,13 @@ func (p *past) put(h store.History, instance string, now store.Revision) {
 	}
 }
 
+// told takes in up to which revision a watch has told.
+func (p *past) told(at store.Revision) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.newest = max(p.newest, at)
+}
+
 // wrote takes in the revision of a write.
 func (p *past) wrote(at store.Revision) {
 	p.mu.Lock()
