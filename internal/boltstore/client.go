@@ -26,7 +26,7 @@ type Client struct {
 
 	// Of a network, on which a server may be gone without a word; of a socket they are nothing.
 	places  *places
-	timeout time.Duration // of an answer
+	remote  bool
 	waiting time.Duration // of a wait, which then begins anew
 }
 
@@ -73,12 +73,9 @@ func (c *Client) call(ctx context.Context, op string, key store.Key, q request) 
 		return fail(store.Unreadable, fmt.Errorf("the request has %d bytes; at most %d are "+
 			"taken", len(text), maxRequest))
 	}
-	if c.timeout > 0 && op != opBackup && op != opWait && op != opChanges {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("no answer within %v", c.timeout))
-		defer cancel()
-	}
-	a, reached, err := c.exchange(ctx, op, text)
+	ctx, patience := c.patience(ctx, op, len(text))
+	defer patience.end()
+	a, reached, err := c.exchange(ctx, op, text, patience)
 	if err != nil || a.Error != nil && a.Error.Kind == store.Unavailable.Error() {
 		c.turn()
 	}
@@ -100,10 +97,13 @@ func (c *Client) call(ctx context.Context, op string, key store.Key, q request) 
 // exchange sends a request and reads the answer. reached says that a server may have heard
 // it.
 func (c *Client) exchange(ctx context.Context, op string,
-	text []byte) (_ answer, reached bool, err error) {
+	text []byte, p *patience) (_ answer, reached bool, err error) {
 	var connected atomic.Bool
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) {
+			connected.Store(true)
+			p.begin()
+		},
 	})
 	r, err := http.NewRequestWithContext(traced, http.MethodPost, "http://store/"+op,
 		bytes.NewReader(text))
@@ -116,7 +116,7 @@ func (c *Client) exchange(ctx context.Context, op string,
 		return answer{}, connected.Load(), plain(err)
 	}
 	defer got.Body.Close()
-	text, err = io.ReadAll(io.LimitReader(got.Body, maxAnswer+1))
+	text, err = io.ReadAll(io.LimitReader(p.over(got.Body), maxAnswer+1))
 	if err != nil {
 		return answer{}, true, err
 	}

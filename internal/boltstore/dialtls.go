@@ -17,15 +17,20 @@ import (
 const (
 	// reach is how long one server of several may take to shake hands.
 	reach = 4 * time.Second
-	// answers is how long a server may take to answer, but for what may be much. Longer than a store behind
-	// it takes, and shorter than what makes an agent begin anew.
-	answers = 10 * time.Second
+	// AnswerTimeout is how long a server may take to answer, from when there is a connection to it. An agent whose
+	// heartbeats are not stored for 15 s begins anew: what remains of that after a server that was lost between
+	// two of them is enough to ask the next one. Of several that are lost each costs reach besides.
+	AnswerTimeout = 4 * time.Second
 	// lingers is for how long a wait stays with one server, which may be gone without a word.
 	lingers = 30 * time.Second
 	// kept is how long a connection is kept for the next call: a handshake costs much more than a call. A
 	// server keeps it longer, and ends it itself only with an answer: see lives.
 	kept = 10 * time.Second
 )
+
+// muchTimeout is how long a server may take when there is much to read or to write. When the answer may be long, it
+// is from one part of it to the next. A server waits for nothing then but for the store behind it.
+var muchTimeout = 15 * time.Second
 
 // places are the addresses of servers of one store, and which of them is asked first.
 type places struct {
@@ -49,7 +54,7 @@ func DialTLS(addresses []string, files pki.Dir) (*Client, error) {
 		return nil, fmt.Errorf("the certificates to show to a controller: %w", err)
 	}
 	p := &places{all: addresses}
-	return &Client{path: strings.Join(addresses, ","), places: p, timeout: answers, waiting: lingers,
+	return &Client{path: strings.Join(addresses, ","), places: p, remote: true, waiting: lingers,
 		http: &http.Client{Transport: &http.Transport{IdleConnTimeout: kept, MaxIdleConnsPerHost: 4,
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dial(ctx, files) },
 		}}}, nil

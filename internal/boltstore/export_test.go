@@ -70,3 +70,6 @@ func (s *Store) Waiting() (calls int) {
 	}
 	return max(calls, len(s.waiting))
 }
+
+// MuchTimeout is how long a server may be silent while there is much to read.
+var MuchTimeout = &muchTimeout
