@@ -25,6 +25,9 @@ const (
 	// mostEncoded is how large an encoded record may be. Source: etcd v3.7 takes requests of 1.5 MiB
 	// (server/embed, DefaultMaxRequestBytes), and there is more in them.
 	mostEncoded = 1 << 20
+	// mostVMs is how many VMs, and how many strays, the record of a host may name: each takes much more memory when it
+	// is read than its text, of which a few bytes are enough.
+	mostVMs = 1 << 16
 )
 
 // envelope is what is stored of a record.
@@ -49,11 +52,81 @@ func Encode(r Record) ([]byte, error) {
 // Fits returns why a record is too large for a store, in words; nil is that it is not.
 func Fits(r Record) error {
 	text, err := Encode(r)
+	if h, is := r.(*Host); is && err == nil {
+		err = h.tooMany()
+	}
 	if err == nil && len(text) > mostEncoded {
 		err = fmt.Errorf("%s %s takes %d bytes, and a store takes %d in one record", r.Key().Kind,
 			r.Key().Name, len(text), mostEncoded)
 	}
 	return err
+}
+
+// tooMany returns why the record of a host names too many VMs, in words.
+func (h *Host) tooMany() error {
+	vms := 0
+	if h.Account != nil {
+		vms = len(h.Account.VMs)
+	}
+	if most := max(vms, len(h.Strays)); most > mostVMs {
+		return fmt.Errorf("host %s names %d VMs, and a store takes %d in one record", h.Host.Name, most, mostVMs)
+	}
+	return nil
+}
+
+// countVMs returns the error of tooMany for a text, before it is read.
+func countVMs(text []byte) error {
+	var h struct {
+		Strays  elements
+		Account struct{ VMs elements }
+	}
+	if err := json.Unmarshal(text, &h); err != nil {
+		return err
+	}
+	if most := max(h.Strays, h.Account.VMs); most > mostVMs {
+		return fmt.Errorf("it names %d VMs, and %d are taken", most, mostVMs)
+	}
+	return nil
+}
+
+// elements is how many elements an array has.
+type elements int
+
+// UnmarshalJSON implements json.Unmarshaler: the text is valid.
+func (n *elements) UnmarshalJSON(text []byte) error {
+	depth, quoted, some := 0, false, false
+	count := elements(0)
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+			some = true
+		case quoted || c == ' ' || c == '\t' || c == '\n' || c == '\r':
+		case c == '[' || c == '{':
+			some = some || depth > 0
+			depth++
+		case c == ']' || c == '}':
+			depth--
+		case c == ',' && depth == 1:
+			count++
+		default:
+			some = true
+		}
+	}
+	if some {
+		count++
+	}
+	*n = max(*n, count) // of a name that is there twice, both are read
+	return nil
+}
+
+// Packed reports whether a record is stored packed: to read it takes much more memory than its text. What is no
+// record is not.
+func Packed(text []byte) bool {
+	var e struct{ Format int }
+	return json.Unmarshal(text, &e) == nil && e.Format == packedFormat
 }
 
 // pack makes a text smaller.
@@ -93,6 +166,9 @@ func Decode(key Key, text []byte, v Version) (Record, error) {
 			e.Format, packedFormat)
 	}
 	if e.Format == packedFormat {
+		if key.Kind != HostKind {
+			return nil, bad("it is packed, and only the record of a host may be")
+		}
 		var err error
 		if e.Record, err = unpack(e.Packed); err != nil {
 			return nil, bad("it is damaged: %w", err)
@@ -101,6 +177,11 @@ func Decode(key Key, text []byte, v Version) (Record, error) {
 	r := blank(key.Kind)
 	if r == nil {
 		return nil, bad("there is no kind %d of record", key.Kind)
+	}
+	if key.Kind == HostKind && len(e.Record) > packedFrom {
+		if err := countVMs(e.Record); err != nil {
+			return nil, bad("it is damaged: %w", err)
+		}
 	}
 	if err := json.Unmarshal(e.Record, r); err != nil {
 		return nil, bad("it is damaged: %w", err)

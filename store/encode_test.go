@@ -138,8 +138,8 @@ func TestWhatCannotBeReadSaysWhy(t *testing.T) {
 		"{":                            "damaged",
 		`{"Record":{}}`:                "format 0",
 		`{"Format":3,"Record":{}}`:     "upgrade godwit",
-		`{"Format":2,"Record":{}}`:     "damaged",
-		`{"Format":2,"Packed":"AAAA"}`: "damaged",
+		`{"Format":2,"Record":{}}`:     "it is packed, and only the record of a host may be",
+		`{"Format":2,"Packed":"AAAA"}`: "it is packed, and only the record of a host may be",
 		`{"Format":1,"Record":{}}`:     `holds vm ""`,
 		`{"Format":1,"Record":"v"}`:    "damaged",
 		`{"Format":1,"Record":{"VM":`:  "damaged",
@@ -153,6 +153,40 @@ func TestWhatCannotBeReadSaysWhy(t *testing.T) {
 	}
 	_, err := store.Decode(store.Key{Kind: 99}, []byte(`{"Format":1,"Record":{}}`), 1)
 	wantKind(t, err, store.Unreadable)
+	for _, text := range []string{`{"Format":2,"Record":{}}`, `{"Format":2,"Packed":"AAAA"}`} {
+		_, err := store.Decode(store.Key{Kind: store.HostKind, Name: "n1"}, []byte(text), 1)
+		if wantKind(t, err, store.Unreadable); err == nil || !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("%s of a host: %v", text, err)
+		}
+	}
+}
+
+// TestAHostNamesNotAnyNumberOfVMs: what would take gigabytes is refused before it is read, however it is written.
+func TestAHostNamesNotAnyNumberOfVMs(t *testing.T) {
+	key := store.Key{Kind: store.HostKind, Name: "n1"}
+	const most = 1 << 16
+	list := func(of string, n int) string { return strings.TrimSuffix(strings.Repeat(of+", ", n), ", ") }
+	for name, c := range map[string]struct {
+		text string
+		fits bool
+	}{
+		"as many strays as may be": {`"Strays":[` + list(`{}`, most) + `]`, true},
+		"one more":                 {`"Strays":[` + list(`{}`, most+1) + `]`, false},
+		"by another name":          {`"strays":[` + list(`{}`, most+1) + `]`, false},
+		"by an escaped name":       {`"\u0053trays":[` + list(`{"VM":"],\""}`, most+1) + `]`, false},
+		"a short list after them":  {`"Strays":[` + list(`{}`, most+1) + `],"Strays":[]`, false},
+		"of VMs":                   {`"Account":{"VMs":[` + list(`{"Record":{}}`, most) + `]}`, true},
+		"one more VM":              {`"Account":{"VMs":[` + list(`{"Record":{}}`, most+1) + `]}`, false},
+	} {
+		_, err := store.Decode(key, []byte(`{"Format":1,"Record":{"Host":{"Name":"n1"},`+c.text+`}}`), 1)
+		if (err == nil) != c.fits || err != nil && !strings.Contains(err.Error(), "it names 65537 VMs") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	h := &store.Host{Host: hypervisor.Host{Name: "n1"}, Strays: make([]store.Stray, most+1)}
+	if err := store.Fits(h); err == nil || !strings.Contains(err.Error(), "names 65537 VMs") {
+		t.Errorf("it fits: %v", err)
+	}
 }
 
 func FuzzDecode(f *testing.F) {

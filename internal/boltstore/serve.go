@@ -61,7 +61,7 @@ type handler struct {
 	store   store.Store
 	serving context.Context // ends when the server does
 	access  Access
-	large   chan struct{} // holds the request of an agent that takes memory
+	large   chan struct{} // holds the request that takes much memory
 	refusals
 }
 
@@ -119,28 +119,37 @@ func (r Role) most(op string) int64 {
 const small = 64 << 10
 
 // read reads a request, whose sender may be hostile, and returns what is called when it was answered. Those
-// of agents that take much memory when they are decoded are read one after the other, and written so. What
-// only reads, and may wait for long, keeps no other waiting.
+// that take much memory when they are decoded, here or later, are read one after the other, and written so:
+// long ones of agents, and packed records. What only reads, and may wait for long, keeps no other waiting.
 func (h *handler) read(w http.ResponseWriter, r *http.Request, op string, role Role) (q request, done func(),
 	err error) {
 	done = func() {}
 	text, err := receive(w, r, role.most(op))
-	if err == nil && role == Agent && (len(text) > small || bytes.Contains(text, []byte(`"Packed"`))) {
-		select {
-		case h.large <- struct{}{}:
-			done = func() { <-h.large }
-		case <-r.Context().Done():
-			return q, done, r.Context().Err()
-		}
+	long := role == Agent && len(text) > small
+	if err == nil && long {
+		done, err = h.turn(r.Context())
 	}
 	if err == nil {
 		q, err = decode(text)
+	}
+	if err == nil && !long && q.Record != nil && store.Packed(q.Record.Text) {
+		done, err = h.turn(r.Context())
 	}
 	if op != opPut && op != opDelete {
 		done()
 		done = func() {}
 	}
 	return q, done, err
+}
+
+// turn waits until no other request takes much memory. It returns what ends that of this one.
+func (h *handler) turn(ctx context.Context) (done func(), err error) {
+	select {
+	case h.large <- struct{}{}:
+		return func() { <-h.large }, nil
+	case <-ctx.Done():
+		return func() {}, ctx.Err()
+	}
 }
 
 // receive reads the bytes of a request.

@@ -2,8 +2,11 @@ package boltstore_test
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -295,6 +298,60 @@ func TestAnAgentThatWaitsKeepsNoOtherWaiting(t *testing.T) {
 	for _, op := range []string{"Get", "Changes", "Wait"} {
 		if said, err = say(t, at, n1, op, long)(); err != nil || !strings.Contains(said, "more than 65536 bytes") {
 			t.Errorf("%s of 64 KiB and more: %v %.200s", op, err, said)
+		}
+	}
+}
+
+// slowPuts is a store whose writes of hosts last until they are let go.
+type slowPuts struct {
+	store.Store
+	began chan hypervisor.HostName
+	end   chan struct{}
+}
+
+func (s *slowPuts) Put(ctx context.Context, r store.Record, while ...store.Record) (store.Record, error) {
+	s.began <- r.(*store.Host).Host.Name
+	<-s.end
+	return s.Store.Put(ctx, r, while...)
+}
+
+// TestPackedRecordsAreReadOneAfterTheOther: however the request writes that its record is packed.
+func TestPackedRecordsAreReadOneAfterTheOther(t *testing.T) {
+	dir := newDir(t)
+	a := authority(t, dir)
+	s := &slowPuts{newStore(t, dir), make(chan hypervisor.HostName), make(chan struct{})}
+	at, _ := serveTLS(t, s, "127.0.0.1:0", dir, nil)
+	var packed bytes.Buffer
+	put := func(host, text string) func() (string, error) {
+		return say(t, at, issue(t, a, pki.Request{Name: host}), "Put", fmt.Sprintf(
+			`{"Speaks":{"Protocol":%d,"Record":%d},"Record":{"Key":{"Kind":"host","Name":%q},"Version":0,"Text":%s}}`,
+			boltstore.Protocol, store.Format, base64.StdEncoding.EncodeToString([]byte(host)), text))
+	}
+	in := func(host string) string {
+		packed.Reset()
+		z := gzip.NewWriter(&packed)
+		_, err := fmt.Fprintf(z, `{"Host":{"Name":%q}}`, host)
+		must(t, errors.Join(err, z.Close()))
+		return base64.StdEncoding.EncodeToString(packed.Bytes())
+	}
+	answers := []func() (string, error){put("n1", `{"format":2,"packed":"`+in("n1")+`"}`)}
+	if got := <-s.began; got != "n1" {
+		t.Fatalf("%s writes", got)
+	}
+	answers = append(answers, put("n2", `{"\u0046ormat":2,"\u0050acked":"`+in("n2")+`"}`),
+		put("n3", `{"Format":1,"Record":{"Host":{"Name":"n3"}}}`))
+	if got := <-s.began; got != "n3" { // it is not packed, and does not wait
+		t.Errorf("%s is read while another packed record is", got)
+	}
+	s.end <- struct{}{}
+	s.end <- struct{}{}
+	if got := <-s.began; got != "n2" {
+		t.Errorf("%s is written last", got)
+	}
+	s.end <- struct{}{}
+	for i, answer := range answers {
+		if said, err := answer(); err != nil || strings.Contains(said, "rror\":{") {
+			t.Errorf("n%d: %v %s", i+1, err, said)
 		}
 	}
 }
