@@ -347,6 +347,7 @@ func (h *handler) changing(ctx context.Context, q *Asked, next store.Record, whi
 	if err != nil {
 		return err
 	}
+	at := next.RecordVersion()
 	if q.Op == opDelete {
 		next, q.Record = nil, old
 	} else {
@@ -358,7 +359,7 @@ func (h *handler) changing(ctx context.Context, q *Asked, next store.Record, whi
 	if q.Role == Admin {
 		return nil
 	}
-	return q.mayChange(key, old, next)
+	return q.mayChange(key, at, old, next)
 }
 
 // acting refuses what the agent of a host may not change.
@@ -376,20 +377,18 @@ func (h *handler) acting(ctx context.Context, q *Asked, next store.Record, while
 	return nil
 }
 
-// mayChange refuses what an Operator may not change.
-func (q *Asked) mayChange(key store.Key, old, next store.Record) error {
+// mayChange refuses what an Operator may not change. The write is conditional on a version.
+func (q *Asked) mayChange(key store.Key, at store.Version, old, next store.Record) error {
 	may := operated[key.Kind]
 	switch {
 	case next == nil && old == nil: // it is gone
 		return nil
-	case next == nil && ended(old) || next == nil && key.Kind == store.VMKind:
-		return nil
-	case next == nil:
-		return q.forbidden(Admin, "to delete a "+key.Kind.String())
 	case old == nil:
 		may = slices.Concat(may, made[key.Kind])
-	case old.RecordVersion() != next.RecordVersion():
+	case old.RecordVersion() != at:
 		return &store.StoreError{Op: q.Op, Key: key, Kind: store.Stale}
+	case next == nil:
+		return q.mayDelete(old)
 	}
 	for _, f := range q.Fields {
 		if !slices.Contains(may, f) {
@@ -399,10 +398,21 @@ func (q *Asked) mayChange(key store.Key, old, next store.Record) error {
 	return nil
 }
 
-// ended reports whether a record is a plan that has ended: the client that applies the next one forgets it.
-func ended(r store.Record) bool {
-	p, is := r.(*store.Plan)
-	return is && !p.Ended.IsZero()
+// mayDelete refuses what an Operator may not delete. The record of a VM that runs, or may run, is what keeps it from
+// being started elsewhere: without it the VM could be added again, on another host.
+func (q *Asked) mayDelete(old store.Record) error {
+	switch r := old.(type) {
+	case *store.VM:
+		if r.ActiveMigration == "" && (r.Host == "" || r.Stopped && r.Ended) {
+			return nil
+		}
+		return q.forbidden(Admin, "to delete a VM that runs, or may run")
+	case *store.Plan:
+		if !r.Ended.IsZero() { // the client that applies the next one forgets it
+			return nil
+		}
+	}
+	return q.forbidden(Admin, "to delete a "+old.Key().Kind.String())
 }
 
 // asks reports whether a request changes what operators decide: such requests are told of.

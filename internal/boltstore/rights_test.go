@@ -271,11 +271,9 @@ func TestAnOperatorChangesWhatIsItsOwn(t *testing.T) {
 			t.Errorf("an admin writes %v: %v", kind, err)
 		}
 		o.last()
-		err = operator.Delete(ctx, anyRecord(kind).WithVersion(0))
-		if kind != store.VMKind && !errors.Is(err, store.Forbidden) || kind == store.VMKind && errors.Is(err, store.Forbidden) {
-			t.Errorf("an operator deletes %v: %v", kind, err)
-		}
-		o.last()
+		now, err := o.store.Get(ctx, stored.Key())
+		must(t, err)
+		refused(t, o, "delete "+kind.String(), operator.Delete(ctx, now))
 	}
 	for _, over := range []time.Time{{}, time.Unix(1, 0)} {
 		plan, err := admin.Put(ctx, &store.Plan{Name: "old" + over.String(), Ended: over})
@@ -300,6 +298,44 @@ func TestAnOperatorChangesWhatIsItsOwn(t *testing.T) {
 	guessed := vmOn("v", "n2").WithVersion(1 << 40)
 	if _, err := operator.Put(ctx, guessed); !errors.Is(err, store.Stale) {
 		t.Errorf("a version that is guessed: %v", err)
+	}
+}
+
+// TestAnOperatorDeletesAVMThatDoesNotRun: the record of one that may run is not to be made anew, on another host. It is
+// judged in the version that is deleted.
+func TestAnOperatorDeletesAVMThatDoesNotRun(t *testing.T) {
+	o := newOffice(t)
+	operator := o.as(t, operators)
+	for name, c := range map[string]struct {
+		change func(*store.VM)
+		may    bool
+	}{
+		"it runs":                                  {func(*store.VM) {}, false},
+		"it is to stop":                            {func(v *store.VM) { v.Stopped = true }, false},
+		"it has ended, and is to start again":      {func(v *store.VM) { v.Ended = true }, false},
+		"it has stopped":                           {func(v *store.VM) { v.Stopped, v.Ended = true, true }, true},
+		"it is on no host":                         {func(v *store.VM) { v.Host = "" }, true},
+		"it is on no host, and a migration has it": {func(v *store.VM) { v.Host, v.ActiveMigration = "", "v#1" }, false},
+		"it has stopped, and a migration has it": {func(v *store.VM) {
+			v.Stopped, v.Ended, v.ActiveMigration = true, true, "v#1"
+		}, false},
+	} {
+		v := vmOn(name, "n1")
+		c.change(v)
+		stored, err := o.store.Put(ctx, v)
+		must(t, err)
+		if err := operator.Delete(ctx, stored.WithVersion(stored.RecordVersion()+1)); !errors.Is(err, store.Stale) {
+			t.Errorf("%s: a version that is guessed: %v", name, err)
+		}
+		o.last()
+		if !c.may {
+			refused(t, o, name, operator.Delete(ctx, stored))
+			continue
+		}
+		if err := operator.Delete(ctx, stored); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		o.last()
 	}
 }
 
