@@ -152,6 +152,17 @@ type Peer struct {
 // host returns of which host the peer is the agent.
 func (p Peer) host() hypervisor.HostName { return hypervisor.HostName(p.Name) }
 
+// who returns what the peer is known by: its name, or its user.
+func (p Peer) who() string {
+	switch {
+	case p.Name != "":
+		return p.Name
+	case p.Known:
+		return fmt.Sprintf("uid %d", p.UID)
+	}
+	return ""
+}
+
 // String names the peer for people.
 func (p Peer) String() string {
 	switch {
@@ -241,9 +252,9 @@ func (h *handler) tell(q Asked) {
 	if h.access.Asked == nil {
 		return
 	}
-	if q.Refused != nil && q.Peer.Name != "" {
+	if q.Refused != nil {
 		var told bool
-		if q.Untold, told = h.refusals.take(q.Peer.Name, time.Now()); !told {
+		if q.Untold, told = h.refusals.take(q.Peer.who(), time.Now()); !told {
 			return
 		}
 	}
@@ -257,7 +268,7 @@ const (
 	refusedASecond = 1
 )
 
-// refusals counts what is told of peers that are refused, by name. The zero value has told nothing.
+// refusals counts what is told of peers that are refused, by who they are. The zero value has told nothing.
 type refusals struct {
 	mu sync.Mutex
 	of map[string]*allowance

@@ -141,6 +141,22 @@ func anyRecord(k store.Kind) store.Record {
 		store.MaintenanceKind: &store.Maintenance{Name: "m"}}[k]
 }
 
+// TestAUserCannotFillTheAuditLog: each line of it is written to the disk.
+func TestAUserCannotFillTheAuditLog(t *testing.T) {
+	o := newOffice(t)
+	viewer := o.as(t, viewers)
+	const asked = 150
+	began := time.Now()
+	for range asked {
+		if err := viewer.Delete(ctx, vmOn("v", "n1")); !errors.Is(err, store.Forbidden) {
+			t.Fatalf("a viewer deletes: %v", err)
+		}
+	}
+	if told, most := len(o.last()), 100+int(time.Since(began).Seconds())+1; told < 100 || told > most {
+		t.Errorf("%d refusals of %d are told, want 100 to %d", told, asked, most)
+	}
+}
+
 // TestEveryOperationNeedsARole: of those that wire.go names, none is left out.
 func TestEveryOperationNeedsARole(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "wire.go", nil, 0)
