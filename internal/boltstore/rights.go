@@ -221,9 +221,12 @@ type peerKey struct{}
 // withPeer puts the peer of a connection into its context.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	p := Peer{}
-	if shown, is := c.(*certified); is {
-		p = shown.peer
-	} else {
+	switch c := c.(type) {
+	case *certified:
+		p = c.peer
+	case *userConn:
+		p = c.peer
+	default:
 		p = PeerOf(c)
 	}
 	return context.WithValue(ctx, peerKey{}, p)

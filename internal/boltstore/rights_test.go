@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/boltstore"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -154,6 +156,40 @@ func TestAUserCannotFillTheAuditLog(t *testing.T) {
 	}
 	if told, most := len(o.last()), 100+int(time.Since(began).Seconds())+1; told < 100 || told > most {
 		t.Errorf("%d refusals of %d are told, want 100 to %d", told, asked, most)
+	}
+}
+
+// TestAUserCannotTakeAllConnections: neither one without a role nor one with any role but an admin's.
+func TestAUserCannotTakeAllConnections(t *testing.T) {
+	o := newOffice(t)
+	root := dial(t, o.path)
+	for group, most := range map[uint32]int{strangers: 4, viewers: 32, operators: 32} {
+		var held []net.Conn
+		for range most {
+			c, err := dialAs(group)(o.path)
+			must(t, err)
+			held = append(held, c)
+		}
+		c, err := dialAs(group)(o.path)
+		must(t, err)
+		must(t, c.SetReadDeadline(time.Now().Add(testutil.Limit(5*time.Second))))
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("one more than %d of group %d: %v", most, group, err)
+		}
+		_ = c.Close()
+		if _, err := root.Get(soon(t), vmOn("v", "").Key()); err != nil {
+			t.Errorf("an admin meanwhile: %v", err)
+		}
+		for _, c := range held {
+			_ = c.Close()
+		}
+		testutil.Eventually(t, "they are answered again", func() error {
+			_, err := o.as(t, group).Get(ctx, vmOn("v", "").Key())
+			if (group == strangers) == errors.Is(err, store.Forbidden) && !errors.Is(err, store.Unavailable) {
+				return nil
+			}
+			return err
+		})
 	}
 }
 

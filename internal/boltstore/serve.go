@@ -41,7 +41,7 @@ func ServeTo(ctx context.Context, store store.Store, l net.Listener, access Acce
 		MaxHeaderBytes: 64 << 10, ConnContext: withPeer, IdleTimeout: requestTimeout}
 	server.SetKeepAlivesEnabled(access.Certified != nil)
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
+	go func() { ended <- server.Serve(limitUsers(l, access)) }()
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serve the store on %s: %w", l.Addr(), errors.Join(err, server.Close()))
