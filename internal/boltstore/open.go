@@ -105,7 +105,7 @@ func (c Config) maxSize() int {
 
 // openChecked opens a file, locks it and reads all of it.
 func openChecked(path string, timeout time.Duration) (_ *os.File, _ *contents, err error) {
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	file, err := openLocked(path, os.O_RDWR, unix.LOCK_EX, timeout)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -114,9 +114,6 @@ func openChecked(path string, timeout time.Duration) (_ *os.File, _ *contents, e
 			file.Close()
 		}
 	}()
-	if err := lock(file, timeout); err != nil {
-		return nil, nil, err
-	}
 	info, err := file.Stat()
 	if err != nil {
 		return nil, nil, err
@@ -164,11 +161,46 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s has %s open: stop it, or go through its socket", who, e.Path)
 }
 
-// lock waits until no other process has the file open. The lock ends with the process.
-func lock(file *os.File, timeout time.Duration) error {
+// openLocked opens a file and locks it. When another one took its place until the lock was had, as when a backup is
+// restored, that one is opened.
+func openLocked(path string, flag, how int, timeout time.Duration) (*os.File, error) {
+	for {
+		file, err := os.OpenFile(path, flag, 0)
+		if err != nil {
+			return nil, err
+		}
+		stands := false
+		if err = lock(file, how, timeout); err == nil {
+			stands, err = at(path, file)
+		}
+		if err == nil && stands {
+			return file, nil
+		}
+		if err = errors.Join(err, file.Close()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// at reports whether a file is the one at a path.
+func at(path string, file *os.File) (bool, error) {
+	has, err := file.Stat()
+	if err != nil {
+		return false, err
+	}
+	is, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(has, is), err
+}
+
+// lock waits until no other process has the file open; how is unix.LOCK_EX, or unix.LOCK_SH to read it. The lock ends
+// with the process.
+func lock(file *os.File, how int, timeout time.Duration) error {
 	const pause = 20 * time.Millisecond
 	for waited := time.Duration(0); ; waited += pause {
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := unix.Flock(int(file.Fd()), how|unix.LOCK_NB)
 		if err == nil || !errors.Is(err, unix.EWOULDBLOCK) {
 			return err
 		}

@@ -74,19 +74,13 @@ func Copy(path string, w io.Writer) (int64, error) {
 
 // readLocked reads a file that no other process has open for writing.
 func readLocked(path string) ([]byte, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	file, err := openLocked(path, os.O_RDONLY|unix.O_NONBLOCK, unix.LOCK_SH, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
 	if i, err := file.Stat(); err != nil || !i.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no file: name the file of a store", path)
-	}
-	switch err := unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB); {
-	case errors.Is(err, unix.EWOULDBLOCK):
-		return nil, &LockedError{path, holder(file)}
-	case err != nil:
-		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	return io.ReadAll(file)
 }
@@ -106,20 +100,17 @@ func Restore(backup, path string, now time.Time) (kept string, s Summary, err er
 	if err := durable.Owned(dir); err != nil {
 		return "", s, err
 	}
-	old, err := os.OpenFile(path, os.O_RDWR, 0)
+	old, err := openLocked(path, os.O_RDWR, unix.LOCK_EX, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		return "", s, durable.Create(path, text) // a controller that begins now makes one itself
 	case err != nil:
 		return "", s, err
-	default:
-		defer old.Close() // until then no controller opens it
-		if err := lock(old, 0); err != nil {
-			return "", s, err
-		}
-		kept = path + ".replaced-" + now.UTC().Format("20060102T150405Z")
-		if err := os.Link(path, kept); err != nil {
-			return "", s, fmt.Errorf("keep the file that is there: %w", err)
-		}
+	}
+	defer old.Close() // until then no controller opens it
+	kept = path + ".replaced-" + now.UTC().Format("20060102T150405Z")
+	if err := os.Link(path, kept); err != nil {
+		return "", s, fmt.Errorf("keep the file that is there: %w", err)
 	}
 	return kept, s, durable.Place(path, text)
 }

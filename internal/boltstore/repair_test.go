@@ -3,6 +3,7 @@ package boltstore_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,8 +12,10 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
 
 	"github.com/godwit-vm/godwit/internal/boltstore"
+	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -134,4 +137,55 @@ func TestABackupThroughTheSocketIsAStore(t *testing.T) {
 	must(t, err)
 	_, err = c.Backup(ctx, &copied)
 	wantError(t, err, store.Unreadable, "no copies")
+}
+
+// TestAControllerThatBeginsDuringARestoreServesWhatWasRestored: it waits for the lock of the file that is replaced.
+func TestAControllerThatBeginsDuringARestoreServesWhatWasRestored(t *testing.T) {
+	path, other := quickPath(t), quickPath(t)
+	for at, vm := range map[string]string{path: "old", other: "restored"} {
+		s, err := boltstore.Open(at)
+		must(t, err)
+		put(t, s, vmOn(vm, "n1"))
+		must(t, s.Close())
+	}
+	held, err := os.Open(path)
+	must(t, err)
+	defer held.Close()
+	must(t, unix.Flock(int(held.Fd()), unix.LOCK_EX))
+	type opened struct {
+		*boltstore.Store
+		error
+	}
+	begins := make(chan opened, 1)
+	go func() {
+		s, err := boltstore.Config{Path: path, LockTimeout: testutil.Limit(testutil.DefaultLimit)}.Open()
+		begins <- opened{s, err}
+	}()
+	testutil.Eventually(t, "the controller has opened the file", func() error {
+		if n := openTimes(t, path); n < 2 {
+			return fmt.Errorf("it is open %d times", n)
+		}
+		return nil
+	})
+	must(t, os.Rename(other, path))
+	must(t, held.Close())
+	s := <-begins
+	must(t, s.error)
+	defer s.Close()
+	if r, err := s.Get(ctx, vmOn("restored", "").Key()); err != nil || r == nil {
+		t.Errorf("what was restored is not there: %v, %v; everything is %v", r, err, everything(t, s))
+	}
+}
+
+// openTimes returns how often this process has a file open.
+func openTimes(t *testing.T, path string) (n int) {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	for _, fd := range fds {
+		if at, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && at == path {
+			n++
+		}
+	}
+	return n
 }
