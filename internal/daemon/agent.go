@@ -129,6 +129,7 @@ func (a *Agent) act(ctx context.Context, end context.CancelCauseFunc, claim *sto
 	w := a.watch(NewMetrics(hv, times), end)
 	defer a.Supervisor.follow(nil)
 	w.health.Ready("store", answers(a.Store))
+	w.remembers(a.Store)
 	w.health.Ready("hypervisor", func(ctx context.Context) error {
 		_, err := a.Hypervisor.Host(ctx)
 		return err

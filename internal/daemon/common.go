@@ -182,6 +182,22 @@ func (w *watcher) serve() (done func() error, err error) {
 	return server.Close, nil
 }
 
+// remembers tells when what was seen of the store cannot be kept, if it is to be.
+func (w *watcher) remembers(records store.Store) {
+	gate, gated := records.(*Gate)
+	if !gated || gate.path == "" {
+		return
+	}
+	w.health.Ready("mark of the store", func(context.Context) error { return gate.Unkept() })
+	gate.telling(func(err error) {
+		if err == nil {
+			w.Log.Info("keeps again what it has seen of the store")
+			return
+		}
+		w.Log.Warn("a store that is set back may not be recognised after a restart", "error", err)
+	})
+}
+
 func (w *watcher) handler() http.Handler { return w.set.Handler() }
 
 // parting returns what a loop does last. When that fails others wait as if we had died: it is

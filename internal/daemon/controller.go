@@ -94,6 +94,7 @@ func (c Controller) once(ctx context.Context) error {
 	w := c.watch(NewMetrics(NewClusterMetrics(c.Store, &defaults, leading, c.Now), times), end)
 	defer c.Supervisor.follow(nil)
 	w.health.Ready("store", answers(c.Store))
+	w.remembers(c.Store)
 	h := newHints()
 	led := store.NewLeaderRunner(elector, c.Store, func(s store.Store) store.Participant {
 		return c.lead(elector, func() store.Store { return times.over(h.follow(s)) }, h)

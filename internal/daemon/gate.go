@@ -31,6 +31,8 @@ type Gate struct {
 	saved    store.Mark
 	at       time.Time // of the last saving
 	unmarked bool      // nothing is kept before Vouch
+	unkept   error     // why the mark could not be kept when that was last tried; nil: it was
+	tell     func(error)
 }
 
 var (
@@ -160,14 +162,25 @@ func (g *Gate) saw(v store.Version) {
 	due := g.path != "" && time.Since(g.at) >= saveEvery
 	g.mu.Unlock()
 	if due {
-		_ = g.save(time.Now()) // what cannot be kept is tried again; Check tells of it
+		_ = g.save(time.Now()) // what cannot be kept is tried again; Unkept tells of it
 	}
 }
 
-// save keeps the mark on disk if it has changed.
+// save keeps the mark on disk if it has changed, and tells of it when that begins to fail, or to succeed.
 func (g *Gate) save(now time.Time) error {
 	g.mu.Lock()
-	defer g.mu.Unlock()
+	before := g.unkept
+	g.unkept = g.keep(now)
+	err, tell := g.unkept, g.tell
+	g.mu.Unlock()
+	if tell != nil && (err == nil) != (before == nil) {
+		tell(err)
+	}
+	return err
+}
+
+// keep is save; g.mu is held.
+func (g *Gate) keep(now time.Time) error {
 	if g.path == "" || g.mark == g.saved || g.mark.Cluster == "" || g.unmarked {
 		return nil
 	}
@@ -193,7 +206,26 @@ func (g *Gate) Vouch() {
 	g.mu.Lock()
 	g.unmarked = false
 	g.mu.Unlock()
-	_ = g.save(time.Now()) // what cannot be kept is tried again; Check tells of it
+	_ = g.save(time.Now()) // what cannot be kept is tried again; Unkept tells of it
+}
+
+// Unkept returns why the newest moment that was seen could not be kept; nil is that it was. When the process ends then,
+// it does not recognise a store that is set back to a moment in between.
+func (g *Gate) Unkept() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.unkept
+}
+
+// telling has a function told when the mark cannot be kept, once, and with nil when it can again.
+func (g *Gate) telling(tell func(error)) {
+	g.mu.Lock()
+	g.tell = tell
+	err := g.unkept
+	g.mu.Unlock()
+	if err != nil {
+		tell(err)
+	}
 }
 
 // Close keeps the mark on disk. It does not close the store.
