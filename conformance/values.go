@@ -87,7 +87,10 @@ func everyName(t *testing.T, s Subject) {
 func big(t *testing.T, s Subject) {
 	ctx := patient(t)
 	vm := vmOn("big", "n1")
-	vm.NotMigratableReason = strings.Repeat("why not? ", 1<<20/9)
+	vm.NotMigratableReason = strings.Repeat("why not? ", (1<<20-4096)/9)
+	if err := store.Fits(vm); err != nil {
+		t.Fatal(err)
+	}
 	stored := put(ctx, t, s.Store, vm)
 	storeHolds(ctx, t, s.Store, vm.Key(), stored)
 	r := follow(store.Everything)

@@ -52,14 +52,24 @@ func Encode(r Record) ([]byte, error) {
 // Fits returns why a record is too large for a store, in words; nil is that it is not.
 func Fits(r Record) error {
 	text, err := Encode(r)
-	if h, is := r.(*Host); is && err == nil {
-		err = h.tooMany()
+	if err != nil {
+		return err
 	}
-	if err == nil && len(text) > mostEncoded {
-		err = fmt.Errorf("%s %s takes %d bytes, and a store takes %d in one record", r.Key().Kind,
+	return CheckSize(r, text)
+}
+
+// CheckSize is Fits for a record that [Encode] has written. A store calls it before each Put.
+func CheckSize(r Record, text []byte) error {
+	if h, is := r.(*Host); is {
+		if err := h.tooMany(); err != nil {
+			return err
+		}
+	}
+	if len(text) > mostEncoded {
+		return fmt.Errorf("%s %.100s takes %d bytes, and a store takes %d in one record", r.Key().Kind,
 			r.Key().Name, len(text), mostEncoded)
 	}
-	return err
+	return nil
 }
 
 // tooMany returns why the record of a host names too many VMs, in words.

@@ -208,6 +208,9 @@ func (s *Store) Put(ctx context.Context, r store.Record,
 	if err != nil {
 		return nil, refuse("Put", key, store.Unreadable, err)
 	}
+	if err := store.CheckSize(r, text); err != nil {
+		return nil, refuse("Put", key, store.Full, err)
+	}
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if err := s.admit(ctx, "Put", r, while); err != nil {

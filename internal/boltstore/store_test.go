@@ -215,3 +215,14 @@ func wantWaiting(s *boltstore.Store, calls int) error {
 	}
 	return nil
 }
+
+// TestARecordThatIsTooLargeIsRefused: an agent would not keep it, and etcd would not take it.
+func TestARecordThatIsTooLargeIsRefused(t *testing.T) {
+	s := open(t, quickPath(t))
+	large := vmOn("v", "n1")
+	large.Labels = map[string]string{"a": strings.Repeat("x", 1<<20)}
+	_, err := s.Put(ctx, large)
+	wantError(t, err, store.Full, "a store takes 1048576 in one record")
+	large.Labels["a"] = strings.Repeat("x", 1<<20-1000)
+	put(t, s, large)
+}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"sort"
 	"testing"
 	"time"
 
@@ -62,5 +64,36 @@ func TestALedgerForgetsNoHandOverBecauseTheClockJumped(t *testing.T) {
 	}
 	if !knows(l, "b-here") || !knows(l, "c-left-lately") || len(l.Holdings()) != 9 {
 		t.Errorf("left: %v", l.Holdings())
+	}
+}
+
+// TestALargestRecordKeepsNoAgentFromBeginning: what a store takes, the ledger keeps and reads; what no store takes is
+// refused, and what was kept before stays.
+func TestALargestRecordKeepsNoAgentFromBeginning(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ledger")
+	l, err := daemon.OpenLedger(dir, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(n int) store.Holding {
+		v := &store.VM{VM: hypervisor.VM{ID: "v"}, Host: "n1", Snapshots: slices.Repeat([]store.Snapshot{{}}, n)}
+		return store.Holding{VM: "v", Record: v, Left: &store.Departure{To: "n2", Move: "m"}}
+	}
+	n := sort.Search(1<<17, func(i int) bool { return store.Fits(of(i+1).Record) != nil })
+	if n < 1000 || n == 1<<17 {
+		t.Fatalf("%d snapshots fit in a store", n)
+	}
+	if err := l.Keep(of(n)); err != nil {
+		t.Errorf("the largest that a store takes: %v", err)
+	}
+	if err := l.Keep(of(4 * n)); err == nil {
+		t.Error("what is not read again is kept")
+	}
+	again, err := daemon.OpenLedger(dir, time.Now())
+	if err != nil {
+		t.Fatalf("the agent does not begin again: %v", err)
+	}
+	if h, known := again.Holding("v"); !known || len(h.Record.Snapshots) != n {
+		t.Errorf("%d snapshots are known, want %d", len(h.Record.Snapshots), n)
 	}
 }

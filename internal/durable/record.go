@@ -12,18 +12,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxRecord bounds what is read as one record, in bytes.
-const maxRecord = 1 << 20
+// maxRecord bounds what is written and read as one record, in bytes. It is more than the largest record of a store
+// takes, with what is kept beside it.
+const maxRecord = 2 << 20
 
 // Write replaces the record at path by v, and, when synced, so that it survives a loss
-// of power, too.
+// of power, too. One that would not be read again is refused, and the old one stays.
 func Write(path string, v any, synced bool) error {
-	text, err := json.MarshalIndent(v, "", "\t")
+	text, err := textOf(v)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	text = summed(text)
-	return WriteText(path, append(text, '\n'), synced)
+	return WriteText(path, text, synced)
+}
+
+// textOf returns the text of a record: in lines for people, unless it is too large so.
+func textOf(v any) ([]byte, error) {
+	lines, err := json.MarshalIndent(v, "", "\t")
+	if err != nil {
+		return nil, err
+	}
+	if text := append(summed(lines), '\n'); len(text) <= maxRecord {
+		return text, nil
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	if body, is := bytes.CutSuffix(text, []byte("}")); is { // so that it has a sum, too
+		text = append(body, "\n}"...)
+	}
+	if text = append(summed(text), '\n'); len(text) > maxRecord {
+		return nil, fmt.Errorf("it has %d bytes, and a record has %d at most", len(text), maxRecord)
+	}
+	return text, nil
 }
 
 // WriteText replaces the file at path by a text that only we can read: a reader finds the old one

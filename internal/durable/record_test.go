@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,7 +37,7 @@ var corruptions = []struct {
 	{"an array", write("[]"), ":1: json: cannot unmarshal array"},
 	{"two records", write("{}\n{}"), ":1: there is something after the record"},
 	{"a huge file", func(t *testing.T, path string) { must(t, os.Truncate(path, 1<<40)) },
-		": it has more than 1048576 bytes"},
+		": it has more than 2097152 bytes"},
 	{"a deep file", write(strings.Repeat("[", 1<<19)), ":1: "},
 	{"a directory", func(t *testing.T, path string) {
 		must(t, os.Remove(path))
@@ -75,6 +76,38 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 	if err := durable.Read(filepath.Join(private(t), "none"), new(record)); !errors.Is(err,
 		fs.ErrNotExist) {
 		t.Errorf("no file: got %v", err)
+	}
+}
+
+// TestWhatIsWrittenIsRead up to the largest record, and what would not be read is not written.
+func TestWhatIsWrittenIsRead(t *testing.T) {
+	path := filepath.Join(private(t), "record")
+	type deep struct{ All [][]int }
+	list := func(n int) deep { return deep{slices.Repeat([][]int{{1}}, n)} }
+	for _, n := range []int{1, 100_000, 500_000} { // of 4 bytes, and 13 in lines for people
+		want, got := list(n), deep{}
+		if err := errors.Join(durable.Write(path, want, false), durable.Read(path, &got)); err != nil {
+			t.Fatalf("%d elements: %v", n, err)
+		}
+		if len(got.All) != n {
+			t.Errorf("%d elements are read, want %d", len(got.All), n)
+		}
+		text, err := os.ReadFile(path)
+		must(t, err)
+		text[len(text)/2] ^= 3 // a digit is another one, or it is no JSON
+		must(t, os.WriteFile(path, text, 0o600))
+		if err := durable.Read(path, &got); err == nil {
+			t.Errorf("%d elements, one of them changed: it is read", n)
+		}
+		must(t, durable.Write(path, want, false))
+	}
+	err := durable.Write(path, list(600_000), false)
+	if err == nil || !strings.Contains(err.Error(), "a record has 2097152 at most") {
+		t.Errorf("too large a record: %v", err)
+	}
+	var got deep
+	if err := durable.Read(path, &got); err != nil || len(got.All) != 500_000 {
+		t.Errorf("the record before it is %d elements, %v", len(got.All), err)
 	}
 }
 

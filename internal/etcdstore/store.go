@@ -97,6 +97,9 @@ func (s *Store) Put(ctx context.Context, r store.Record, while ...store.Record) 
 	if err != nil {
 		return nil, unreadable("Put", key, err)
 	}
+	if err := store.CheckSize(r, text); err != nil {
+		return nil, &store.StoreError{Op: "Put", Key: key, Kind: store.Full, Err: err}
+	}
 	old, err := s.before(ctx, "Put", r)
 	if err != nil {
 		return nil, err
