@@ -73,3 +73,6 @@ func (s *Store) Waiting() (calls int) {
 
 // MuchTimeout is how long a server may be silent while there is much to read.
 var MuchTimeout = &muchTimeout
+
+// PlaceOf returns where an address is.
+var PlaceOf = placeOf

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,8 +17,8 @@ import (
 // The limits of what one side of a network takes from the other.
 const (
 	shake    = 10 * time.Second       // how long a handshake may take
-	strange  = 256                    // connections whose handshake is under way, of all addresses
-	perPlace = 32                     // and of one
+	strange  = 256                    // handshakes that are under way; another one ends the oldest
+	perPlace = 32                     // and of one address: see placeOf
 	perName  = 32                     // connections of the holder of a certificate
 	breath   = 100 * time.Millisecond // after a connection that could not be taken
 )
@@ -42,7 +44,7 @@ func ListenTLS(raw net.Listener, files pki.Dir, refused func(address string, why
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	l := &tlsListener{Listener: raw, files: files, refused: refused, ready: make(chan *certified), ctx: ctx,
-		stop: stop, places: counts{}, names: counts{}}
+		stop: stop, names: counts{}}
 	l.group.Go(l.accept)
 	return l, nil
 }
@@ -57,9 +59,67 @@ type tlsListener struct {
 	stop    context.CancelFunc
 	group   sync.WaitGroup
 
-	mu     sync.Mutex
-	places counts // handshakes under way, by address
-	names  counts // connections, by name
+	mu      sync.Mutex
+	shaking []*handshake // under way, the oldest first
+	names   counts       // connections, by name
+}
+
+// A handshake is under way.
+type handshake struct {
+	place string
+	ctx   context.Context
+	end   context.CancelCauseFunc
+}
+
+// errOldest is why a handshake ends before its time.
+var errOldest = fmt.Errorf("%d other handshakes began after its own, and it is not done", strange)
+
+// begin takes up a handshake; nil is that there are too many from its place. When there are too many at all the oldest
+// one ends: an honest peer needs some milliseconds, and one that is silent is not to keep it out.
+func (l *tlsListener) begin(place string) *handshake {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, h := range l.shaking {
+		if h.place == place {
+			n++
+		}
+	}
+	if n >= perPlace {
+		return nil
+	}
+	if len(l.shaking) >= strange {
+		l.shaking[0].end(errOldest)
+		l.shaking = slices.Delete(l.shaking, 0, 1)
+	}
+	h := &handshake{place: place}
+	h.ctx, h.end = context.WithCancelCause(l.ctx)
+	l.shaking = append(l.shaking, h)
+	return h
+}
+
+// over says that a handshake has ended; l.mu is held.
+func (l *tlsListener) over(h *handshake) {
+	h.end(nil)
+	l.shaking = slices.DeleteFunc(l.shaking, func(o *handshake) bool { return o == h })
+}
+
+// placeOf returns where an address is, of which only some handshakes may be under way: a host has an address of IPv4, and
+// 2^64 of IPv6 as a rule. Source: RFC 7421, section 1.
+func placeOf(a net.Addr) string {
+	at, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return a.String()
+	}
+	ip := at.Addr().Unmap()
+	if ip.Is4() {
+		return ip.String()
+	}
+	network, err := ip.Prefix(64)
+	if err != nil {
+		return ip.String()
+	}
+	return network.String()
 }
 
 // counts says how many there are of each; of what is not there, none.
@@ -114,23 +174,23 @@ func (l *tlsListener) accept() {
 			}
 			continue
 		}
-		place, _, _ := net.SplitHostPort(c.RemoteAddr().String())
-		l.mu.Lock()
-		room := l.places.add(place, perPlace, strange)
-		l.mu.Unlock()
-		if !room {
+		h := l.begin(placeOf(c.RemoteAddr()))
+		if h == nil {
 			_ = c.Close()
 			continue
 		}
-		l.group.Go(func() { l.meet(c, place) })
+		l.group.Go(func() { l.meet(c, h) })
 	}
 }
 
 // meet shakes hands with a peer, and passes it on.
-func (l *tlsListener) meet(raw net.Conn, place string) {
-	c, err := l.shakeHands(raw)
+func (l *tlsListener) meet(raw net.Conn, h *handshake) {
+	c, err := l.shakeHands(h.ctx, raw)
+	if err != nil && errors.Is(context.Cause(h.ctx), errOldest) {
+		err = errOldest
+	}
 	l.mu.Lock()
-	l.places.drop(place)
+	l.over(h)
 	if err == nil && !l.names.add(c.peer.Name, perName, 1<<20) {
 		err = fmt.Errorf("%v has %d connections already", c.peer, perName)
 	} else if err == nil {
@@ -157,8 +217,8 @@ func (l *tlsListener) meet(raw net.Conn, place string) {
 }
 
 // shakeHands identifies a peer.
-func (l *tlsListener) shakeHands(raw net.Conn) (*certified, error) {
-	ctx, cancel := context.WithTimeout(l.ctx, shake)
+func (l *tlsListener) shakeHands(ctx context.Context, raw net.Conn) (*certified, error) {
+	ctx, cancel := context.WithTimeout(ctx, shake)
 	defer cancel()
 	config, err := l.files.Server()
 	if err != nil {

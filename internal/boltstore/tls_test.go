@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -248,6 +249,53 @@ func TestSilentPeersKeepNoOtherWaiting(t *testing.T) {
 	}
 	_, err = client.Put(soon(t), vmOn("w", "n1"))
 	must(t, err)
+}
+
+// TestPeersThatShakeNoHandsKeepNoOtherOut: so many that no more are taken, from several addresses. The oldest gives way.
+func TestPeersThatShakeNoHandsKeepNoOtherOut(t *testing.T) {
+	dir := newDir(t)
+	authority(t, dir)
+	refusals := make(chan error, 1024)
+	at, _ := serveTLS(t, newStore(t, dir), "127.0.0.1:0", dir, func(_ string, err error) { refusals <- err })
+	var held []net.Conn
+	defer func() {
+		for _, c := range held {
+			_ = c.Close()
+		}
+	}()
+	for i := range 256 {
+		from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+i/32))}}
+		c, err := from.DialContext(ctx, "tcp", at)
+		must(t, err)
+		held = append(held, c)
+	}
+	_, err := dialTLS(t, dir, at).Put(soon(t), vmOn("v", "n1"))
+	must(t, err)
+	if err := <-refusals; !strings.Contains(err.Error(), "256 other handshakes began after its own") {
+		t.Errorf("a peer is refused: %v", err)
+	}
+	must(t, held[0].SetReadDeadline(time.Now().Add(testutil.Limit(5*time.Second))))
+	if _, err := held[0].Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the oldest hears %v", err)
+	}
+}
+
+// TestAHostHasOneAddressOfIPv4AndManyOfIPv6 that count as one.
+func TestAHostHasOneAddressOfIPv4AndManyOfIPv6(t *testing.T) {
+	for address, want := range map[string]string{
+		"10.0.0.1:7443":               "10.0.0.1",
+		"[::ffff:10.0.0.1]:7443":      "10.0.0.1",
+		"[2001:db8:1:2:3:4:5:6]:7443": "2001:db8:1:2::/64",
+		"[2001:db8:1:2::1]:7443":      "2001:db8:1:2::/64",
+		"[2001:db8:1:3::1]:7443":      "2001:db8:1:3::/64",
+		"[fe80::1%lo]:7443":           "fe80::/64",
+	} {
+		a, err := net.ResolveTCPAddr("tcp", address)
+		must(t, err)
+		if got := boltstore.PlaceOf(a); got != want {
+			t.Errorf("%s is at %s, want %s", address, got, want)
+		}
+	}
 }
 
 // say sends a request as it is, and returns what reads the answer.
