@@ -90,6 +90,27 @@ func kindOf(err error) store.StoreKind {
 	return store.Unavailable
 }
 
+// Size is how many bytes a copy of the store has.
+func (s *Store) Size() (size int64, err error) {
+	key := store.Key{Name: s.path}
+	s.mu.RLock()
+	err = s.usable(context.Background(), "Size", key)
+	s.mu.RUnlock()
+	if err != nil {
+		return 0, err
+	}
+	err = guard(func() error {
+		return s.db.View(func(tx *bbolt.Tx) error {
+			size = tx.Size()
+			return nil
+		})
+	})
+	if err != nil {
+		return 0, refuse("Size", key, kindOf(err), err)
+	}
+	return size, nil
+}
+
 // Backup writes a copy of the store, as it is at one moment, and answers its size in
 // bytes. The copy is a file that Open opens. Writes go on meanwhile: the copy is made in
 // memory first.

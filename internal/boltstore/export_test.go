@@ -76,3 +76,6 @@ var MuchTimeout = &muchTimeout
 
 // PlaceOf returns where an address is.
 var PlaceOf = placeOf
+
+// MostCopied is how many bytes of a copy of a store are sent.
+var MostCopied = &mostCopied

@@ -2,8 +2,10 @@ package boltstore_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -188,4 +190,73 @@ func openTimes(t *testing.T, path string) (n int) {
 		}
 	}
 	return n
+}
+
+// copying is a store whose copies last until they are let go.
+type copying struct {
+	store.Store
+	began, end chan bool
+	size       int
+}
+
+func (c *copying) Backup(_ context.Context, w io.Writer) (int64, error) {
+	c.began <- true
+	<-c.end
+	n, err := w.Write(make([]byte, c.size))
+	return int64(n), err
+}
+
+// TestCopiesAreMadeOneAfterTheOther: each takes several times the store in memory. Others are answered meanwhile.
+func TestCopiesAreMadeOneAfterTheOther(t *testing.T) {
+	s := &copying{store.NewMemory(), make(chan bool), make(chan bool), 1}
+	path := filepath.Join(newDir(t), "sock")
+	serve(t, s, path)
+	const clients = 3
+	ended := make(chan error, clients)
+	for range clients {
+		go func() {
+			_, err := dial(t, path).Backup(ctx, io.Discard)
+			ended <- err
+		}()
+	}
+	for range clients {
+		<-s.began
+		if _, err := dial(t, path).Put(soon(t), vmOn("v", "n1")); err != nil && !errors.Is(err, store.Stale) {
+			t.Errorf("a write meanwhile: %v", err)
+		}
+		select {
+		case <-s.began:
+			t.Fatal("two copies are made at the same time")
+		case s.end <- true:
+		}
+		if err := <-ended; err == nil {
+			t.Error("what is no store is a copy of it")
+		}
+	}
+}
+
+// TestACopyThatIsTooLongIsRefusedBeforeItIsMade, and one whose size is not known before it is sent.
+func TestACopyThatIsTooLongIsRefusedBeforeItIsMade(t *testing.T) {
+	defer func(was int64) { *boltstore.MostCopied = was }(*boltstore.MostCopied)
+	path := filepath.Join(newDir(t), "sock")
+	s := open(t, quickPath(t))
+	put(t, s, vmOn("v", "n1"))
+	size, err := s.Size()
+	must(t, err)
+	stop := serve(t, s, path)
+	*boltstore.MostCopied = size
+	n, err := dial(t, path).Backup(ctx, io.Discard)
+	if err != nil || n != size {
+		t.Errorf("a copy has %d bytes, want %d: %v", n, size, err)
+	}
+	*boltstore.MostCopied = size - 1
+	_, err = dial(t, path).Backup(ctx, io.Discard)
+	wantError(t, err, store.Full, "stop the controller")
+	stop()
+
+	unsized := &copying{store.NewMemory(), make(chan bool, 1), make(chan bool, 1), int(size)}
+	unsized.end <- true
+	serve(t, unsized, path)
+	_, err = dial(t, path).Backup(ctx, io.Discard)
+	wantError(t, err, store.Full, "etcdctl snapshot save")
 }

@@ -37,7 +37,7 @@ func ServeTo(ctx context.Context, store store.Store, l net.Listener, access Acce
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
 	server := &http.Server{Handler: &handler{store: store, serving: serving, access: access,
-		large: make(chan struct{}, 1)}, ReadHeaderTimeout: requestTimeout,
+		large: make(chan struct{}, 1), copies: make(chan struct{}, 1)}, ReadHeaderTimeout: requestTimeout,
 		MaxHeaderBytes: 64 << 10, ConnContext: withPeer, IdleTimeout: requestTimeout}
 	server.SetKeepAlivesEnabled(access.Certified != nil)
 	ended := make(chan error, 1)
@@ -62,6 +62,7 @@ type handler struct {
 	serving context.Context // ends when the server does
 	access  Access
 	large   chan struct{} // holds the request that takes much memory
+	copies  chan struct{} // and the one for a copy of the store
 	refusals
 }
 
@@ -127,26 +128,29 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request, op string, role R
 	text, err := receive(w, r, role.most(op))
 	long := role == Agent && len(text) > small
 	if err == nil && long {
-		done, err = h.turn(r.Context())
+		done, err = turn(r.Context(), h.large)
 	}
 	if err == nil {
 		q, err = decode(text)
 	}
 	if err == nil && !long && q.Record != nil && store.Packed(q.Record.Text) {
-		done, err = h.turn(r.Context())
+		done, err = turn(r.Context(), h.large)
 	}
 	if op != opPut && op != opDelete {
 		done()
 		done = func() {}
 	}
+	if err == nil && op == opBackup && role.may(op) { // until its answer was sent
+		done, err = turn(r.Context(), h.copies)
+	}
 	return q, done, err
 }
 
-// turn waits until no other request takes much memory. It returns what ends that of this one.
-func (h *handler) turn(ctx context.Context) (done func(), err error) {
+// turn waits until no other request has a place. It returns what gives it back.
+func turn(ctx context.Context, place chan struct{}) (done func(), err error) {
 	select {
-	case h.large <- struct{}{}:
-		return func() { <-h.large }, nil
+	case place <- struct{}{}:
+		return func() { <-place }, nil
 	case <-ctx.Done():
 		return func() {}, ctx.Err()
 	}
@@ -290,9 +294,43 @@ func (h *handler) backup(ctx context.Context) (answer, error) {
 	if !can {
 		return answer{}, bad("this store makes no copies of itself")
 	}
-	var all bytes.Buffer
+	if sized, is := h.store.(interface{ Size() (int64, error) }); is {
+		size, err := sized.Size()
+		if err != nil {
+			return answer{}, err
+		}
+		if size > mostCopied {
+			return answer{}, tooLong(size)
+		}
+	}
+	var all limited
 	_, err := s.Backup(ctx, &all)
+	if all.over {
+		err = tooLong(mostCopied + 1)
+	}
 	return answer{Backup: all.Bytes()}, err
+}
+
+// tooLong is the error of a store whose copy no answer takes.
+func tooLong(size int64) error {
+	return &store.StoreError{Op: opBackup, Kind: store.Full, Err: fmt.Errorf("a copy of it has %d bytes or more, and a "+
+		"controller sends %d at most: stop the controller of bolt's file and give the command again, which copies "+
+		"the file then; of etcd use etcdctl snapshot save", size, mostCopied)}
+}
+
+// limited is a buffer that takes no more than is sent.
+type limited struct {
+	bytes.Buffer
+	over bool
+}
+
+// Write implements io.Writer.
+func (l *limited) Write(text []byte) (int, error) {
+	if int64(l.Len()+len(text)) > mostCopied {
+		l.over = true
+		return 0, io.ErrShortWrite
+	}
+	return l.Buffer.Write(text)
 }
 
 // write puts or deletes a record.

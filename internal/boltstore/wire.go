@@ -21,6 +21,9 @@ const (
 	maxHost    = 1024     // bytes of the name of a host whose feed is read
 )
 
+// mostCopied is how many bytes of a copy of a store are sent: they go as text, of which 4 bytes are 3, beside little else.
+var mostCopied = int64(maxAnswer/4*3 - 64<<10)
+
 // formats says what one side speaks.
 type formats struct {
 	Protocol int
