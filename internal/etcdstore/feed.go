@@ -38,7 +38,7 @@ type change struct {
 	gone bool
 }
 
-// idle is for how long a feed is watched that nobody asks for. Each takes a stream of etcd, and memory.
+// idle is for how long a feed is watched without readers. Each takes a stream of etcd, and memory.
 const idle = 10 * time.Minute
 
 // remembered is how many keys the log of a feed remembers; a reader that is further behind gets
@@ -81,7 +81,7 @@ func (s *Store) followed(of store.Feed) *feed {
 	return f
 }
 
-// forgetIdle ends the watches of feeds that nobody has asked for lately; s.mu is held.
+// forgetIdle ends the watches of feeds that were not asked for lately; s.mu is held.
 func (s *Store) forgetIdle(now time.Time) {
 	for of, f := range s.feeds {
 		if f.unused(now) {
@@ -98,7 +98,7 @@ func (f *feed) use(now time.Time) {
 	f.used = now
 }
 
-// unused reports whether nobody waits for a feed, or has asked for it lately.
+// unused reports whether no call waits for a feed, or has asked for it lately.
 func (f *feed) unused(now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -67,8 +67,8 @@ func TestALogAnswersAllThatChangedOrThatItDoesNotKnow(t *testing.T) {
 	})
 }
 
-// TestAFeedThatNobodyReadsIsNotWatchedForEver: one that is waited for, or was read lately, is.
-func TestAFeedThatNobodyReadsIsNotWatchedForEver(t *testing.T) {
+// TestAFeedWithoutReadersIsNotWatchedForEver: one that is waited for, or was read lately, is.
+func TestAFeedWithoutReadersIsNotWatchedForEver(t *testing.T) {
 	t.Parallel()
 	s := &Store{feeds: map[store.Feed]*feed{}}
 	s.ctx, s.stop = context.WithCancel(t.Context())
@@ -80,7 +80,7 @@ func TestAFeedThatNobodyReadsIsNotWatchedForEver(t *testing.T) {
 	}
 	s.follow(store.Everything, 1)
 	if s.feeds[store.Feed{Host: "n1"}] != nil {
-		t.Error("what nobody reads is watched")
+		t.Error("what is not read is watched")
 	}
 	if s.feeds[store.Feed{Host: "n2"}] != waited || s.feeds[store.Leases] != read {
 		t.Error("what is read is not watched")
