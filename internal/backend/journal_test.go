@@ -323,7 +323,7 @@ var corruptions = []struct {
 		must(t, os.WriteFile(path, append(text, text...), 0o600))
 	}, "something after the record"},
 	{"a huge file", func(t *testing.T, path string) { must(t, os.Truncate(path, 1<<40)) },
-		"more than 1048576 bytes"},
+		"more than 2097152 bytes"},
 	{"a deep file", write(strings.Repeat("[", 1<<19)), ":1: "},
 	{"a directory", func(t *testing.T, path string) {
 		must(t, os.Remove(path))
