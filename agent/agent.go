@@ -51,7 +51,7 @@ func New(host hypervisor.HostName, config Config, hv hypervisor.Hypervisor, reco
 	if err := config.Validate(); err != nil {
 		panic("agent: " + err.Error())
 	}
-	return &Agent{host: host, config: config.Complete(), hv: hv, store: records, recorder: recorder,
+	return &Agent{host: host, config: config.complete(), hv: hv, store: records, recorder: recorder,
 		rebuilds: map[store.Key]*store.Rebuild{}, warned: map[hypervisor.VMID]string{},
 		alone:     map[hypervisor.VMID]bool{},
 		unresized: map[hypervisor.VMID]refusedSize{}}

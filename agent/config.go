@@ -73,8 +73,8 @@ func (c Config) Validate() error {
 		workqueue.Span{Name: "MeasureEvery", Value: c.MeasureEvery})
 }
 
-// Complete returns c with the defaults filled in.
-func (c Config) Complete() Config {
+// complete returns c with the defaults filled in.
+func (c Config) complete() Config {
 	if c.Converge == nil {
 		c.Converge = convergence.ChooseByForecast
 	}
