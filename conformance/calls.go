@@ -166,22 +166,22 @@ type host struct {
 	unseen bool // what it is asked is no part of the case, and not recorded
 }
 
-// A Panic is what a backend panicked with, in which call.
-type Panic struct {
+// A backendPanic is what a backend panicked with, in which call.
+type backendPanic struct {
 	Value any
 	Call  fmt.Stringer
 	Stack []byte
 }
 
 // Error says what panicked, where.
-func (p Panic) Error() string { return fmt.Sprintf("%s: %v\n%s", p.Call, p.Value, p.Stack) }
+func (p backendPanic) Error() string { return fmt.Sprintf("%s: %v\n%s", p.Call, p.Value, p.Stack) }
 
 // do makes one call. A panic of the backend is passed on with its call.
 func do[A any](h *host, c call, act func() (A, error)) (A, error) {
 	c.host = h.name
 	defer func() {
 		if v := recover(); v != nil {
-			panic(Panic{Value: v, Call: c, Stack: debug.Stack()})
+			panic(backendPanic{Value: v, Call: c, Stack: debug.Stack()})
 		}
 	}()
 	if h.unseen {

@@ -71,7 +71,7 @@ func (r *report) try(t *testing.T, c trial, open func(t *testing.T) *Lab) {
 
 // panicked describes a panic: one of the backend says its call and where.
 func panicked(v any) string {
-	if p, is := v.(Panic); is {
+	if p, is := v.(backendPanic); is {
 		return "the backend panicked in " + p.Error()
 	}
 	return fmt.Sprintf("panic outside of a call of the backend: %v\n%s", v, debug.Stack())
