@@ -77,7 +77,7 @@ func (p AdaptivePolicy) Admit(
 			return false
 		}
 	}
-	return n <= p.Best(link, all) || w.idle(others)
+	return n <= p.best(link, all) || w.idle(others)
 }
 
 // idle reports whether the moves under way leave a good part of the link to one more: they
@@ -96,9 +96,9 @@ func (w wire) idle(others []EvacuatingVM) bool {
 	return used < filled*w.link && alone <= w.link
 }
 
-// Best returns how many moves at once bring VMs like these away from a host soonest; at
+// best returns how many moves at once bring VMs like these away from a host soonest; at
 // least one. One more that gains less than a tenth is not counted.
-func (p AdaptivePolicy) Best(link hypervisor.Bandwidth, vms []EvacuatingVM) int {
+func (p AdaptivePolicy) best(link hypervisor.Bandwidth, vms []EvacuatingVM) int {
 	if len(vms) == 0 {
 		return 1
 	}

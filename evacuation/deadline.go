@@ -72,10 +72,10 @@ const (
 	z95         = 1.6448536269514722 // the 95 % quantile of the normal distribution
 )
 
-// Forecast returns how long it takes until a host is empty: its median, and what is not exceeded with 95 %. It is
+// forecast returns how long it takes until a host is empty: its median, and what is not exceeded with 95 %. It is
 // false while nothing is known. What is left goes on at the rate that was measured since the watch began,
 // or else at that of the link.
-func (p *Pace) Forecast(s *DrainSight, now time.Time) (p50, p95 time.Duration, known bool) {
+func (p *Pace) forecast(s *DrainSight, now time.Time) (p50, p95 time.Duration, known bool) {
 	if s.Left <= 0 {
 		return 0, 0, true
 	}
@@ -117,7 +117,7 @@ func (d *Deadline) Watch(before Pace, s *DrainSight, now time.Time) (next Pace, 
 	if next.Since.IsZero() {
 		next.Since, next.Left, next.VMs = now, s.Left, s.VMs
 	}
-	p50, p95, known := next.Forecast(s, now)
+	p50, p95, known := next.forecast(s, now)
 	if !known {
 		next.Text = before.Text
 		return next, ""

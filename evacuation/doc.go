@@ -46,7 +46,7 @@
 //	k moves at once take, each, at least  memory / (link − k·dirty)      of the link
 //	and finish at most one in every       (memory/(speed−dirty) + rest)/k
 //
-// These are the asymptotic bounds of a closed system with one server. [AdaptivePolicy.Best] is the k
+// These are the asymptotic bounds of a closed system with one server. An [AdaptivePolicy] takes the k
 // for which the larger of the two is least, where one more must gain a tenth to be worth it.
 // Source: Denning and Buzen, "The Operational Analysis of Queueing Network Models", 1978.
 //

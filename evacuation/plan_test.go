@@ -199,28 +199,3 @@ func TestOrders(t *testing.T) {
 		})
 	}
 }
-
-func TestMigratingByItsOwnTimes(t *testing.T) {
-	at := func(seconds int) time.Time { return now.Add(time.Duration(seconds) * time.Second) }
-	never := time.Time{}
-	tests := []struct {
-		name           string
-		started, ended time.Time
-		want           bool
-	}{
-		{"it never began", never, never, false},
-		{"it began just now", at(0), never, true},
-		{"it begins in the future", at(1), never, false},
-		{"it began and goes on", at(-5), never, true},
-		{"it ended just now", at(-5), at(0), false},
-		{"it ends in the future", at(-5), at(1), true},
-		{"it ended without a beginning", never, at(-1), false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := evacuation.Migrating(tt.started, tt.ended, now); got != tt.want {
-				t.Errorf("Migrating = %v, want %v", got, tt.want)
-			}
-		})
-	}
-}

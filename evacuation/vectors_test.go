@@ -262,7 +262,7 @@ func (v vmi) guest() (evacuation.VM, error) {
 		Strategy:     strategy,
 		Migratable:   v.LiveMigratable == nil || *v.LiveMigratable == "True",
 		EvacuateFrom: hypervisor.HostName(v.EvacuationNode),
-		Migrating:    evacuation.Migrating(ago(v.MigrationStarted), ago(v.MigrationEnded), now),
+		Migrating:    migrating(ago(v.MigrationStarted), ago(v.MigrationEnded), now),
 		Instances:    1,
 		Descheduled:  v.EvictionSource == "descheduler",
 	}
@@ -275,6 +275,14 @@ func (v vmi) guest() (evacuation.VM, error) {
 		}
 	}
 	return g, err
+}
+
+// migrating reports whether a VMI migrates at now, by the times that it carries itself: begun, and not ended.
+// Source: KubeVirt v1.9.0 pkg/util/migrations/migrations.go:76 (IsMigrating).
+func migrating(started, ended, now time.Time) bool {
+	begun := !started.IsZero() && !started.After(now)
+	over := !ended.IsZero() && !ended.After(now)
+	return begun && !over
 }
 
 func vmID(namespace, name string) hypervisor.VMID {

@@ -1,8 +1,6 @@
 package evacuation
 
 import (
-	"time"
-
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -52,16 +50,6 @@ type VM struct {
 // Evacuating returns the guest as a [Policy] sees it.
 func (g VM) Evacuating() EvacuatingVM {
 	return EvacuatingVM{VM: g.ID, Memory: g.Memory, Failed: g.Failed}
-}
-
-// Migrating reports whether a VM migrates at now, going by the times that it
-// carries itself: begun, and not ended. The zero time is absent; times may lie
-// in the future when clocks differ.
-// Source: KubeVirt v1.9.0 pkg/util/migrations/migrations.go:76 (IsMigrating).
-func Migrating(started, ended, now time.Time) bool {
-	begun := !started.IsZero() && !started.After(now)
-	over := !ended.IsZero() && !ended.After(now)
-	return begun && !over
 }
 
 // distinct returns the VMs with each of them once: the list itself where none is given
