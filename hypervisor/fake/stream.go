@@ -6,8 +6,8 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// Costs are what sending memory costs besides the memory.
-type Costs struct {
+// costs are what sending memory costs besides the memory.
+type costs struct {
 	Window       time.Duration // see gauge; 0: after each pass, by the present speed
 	PageOverhead hypervisor.Bytes
 	ZeroPage     hypervisor.Bytes
@@ -15,20 +15,20 @@ type Costs struct {
 	FirstTouch   hypervisor.Bandwidth // into memory that the target never touched; 0: no limit
 	Compression  int                  // what remains of a page, per thousand; 0 is 1000
 	CompressRate hypervisor.Bandwidth // memory that is compressed; 0: at once
-	Delta        Delta
+	Delta        deltaCosts
 }
 
-// A Delta is what it costs to send only what changed in a page.
+// A deltaCosts is what it costs to send only what changed in a page.
 // Source: QEMU 7.2 migration/ram.c (save_xbzrle_page).
-type Delta struct {
+type deltaCosts struct {
 	Cache hypervisor.Bytes     // sent pages that the sender remembers; 0 is none
 	Page  hypervisor.Bytes     // what a page with a small change costs in all
 	Rate  hypervisor.Bandwidth // memory that is compared per second; 0: at once
 }
 
-// Options say how a stream is to be.
-type Options struct {
-	Costs
+// streamOptions say how a stream is to be.
+type streamOptions struct {
+	Costs        costs
 	Memory       hypervisor.Bytes
 	Downtime     time.Duration // how long the rest may take; 0 is 300 ms
 	AutoConverge bool
@@ -51,10 +51,10 @@ type unsent struct {
 
 func (u unsent) total() hypervisor.Bytes { return u.bulk + u.zero + u.again }
 
-// A Stream sends the memory of one guest in passes. The zero value has sent
+// A stream sends the memory of one guest in passes. The zero value has sent
 // nothing; Begin begins. No method may be called with an earlier time.
-type Stream struct {
-	Options Options
+type stream struct {
+	Options streamOptions
 
 	guest  guest
 	pass   pass
@@ -79,7 +79,7 @@ type account struct {
 }
 
 // account returns how far the stream is.
-func (s *Stream) account(now time.Duration) account {
+func (s *stream) account(now time.Duration) account {
 	p, left := s.pass.by(now), s.Options.Memory
 	if s.passes > 0 {
 		left = p.left()
@@ -89,11 +89,11 @@ func (s *Stream) account(now time.Duration) account {
 
 // Begin begins the first pass, of all memory, at no speed. What the guest writes
 // comes first in it, zeros last.
-func (s *Stream) Begin(now time.Duration, w Workload, runs bool) {
+func (s *stream) Begin(now time.Duration, w Workload, runs bool) {
 	s.passes, s.pass.at = 1, now
 	s.brake = brake{judged: now}
 	s.guest = guest{workload: w, at: now}
-	s.gauge = gauge{window: s.Options.Window, origin: now}
+	s.gauge = gauge{window: s.Options.Costs.Window, origin: now}
 	s.Run(now, runs)
 	zeros := s.Options.Memory / 1000 * hypervisor.Bytes(w.Zero)
 	s.send(now, unsent{bulk: s.Options.Memory - zeros, zero: zeros}, 0)
@@ -102,7 +102,7 @@ func (s *Stream) Begin(now time.Duration, w Workload, runs bool) {
 
 // Accelerate changes the speed from now on: to rate, or, with a burst above it, so
 // fast until what rate allows in a window is sent.
-func (s *Stream) Accelerate(now time.Duration, rate, burst hypervisor.Bandwidth) {
+func (s *stream) Accelerate(now time.Duration, rate, burst hypervisor.Bandwidth) {
 	s.learn(now)
 	if rate == 0 || s.gauge.window == 0 {
 		burst = 0
@@ -111,7 +111,7 @@ func (s *Stream) Accelerate(now time.Duration, rate, burst hypervisor.Bandwidth)
 }
 
 // Run lets the guest's CPUs run, or stops them, from now on.
-func (s *Stream) Run(now time.Duration, runs bool) {
+func (s *stream) Run(now time.Duration, runs bool) {
 	if runs {
 		s.guest.turn(now, s.guest.workload.share(s.brake.throttle))
 		return
@@ -120,10 +120,10 @@ func (s *Stream) Run(now time.Duration, runs bool) {
 }
 
 // SetWorkload gives the guest another workload from now on.
-func (s *Stream) SetWorkload(now time.Duration, w Workload) { s.guest.change(now, w) }
+func (s *stream) SetWorkload(now time.Duration, w Workload) { s.guest.change(now, w) }
 
 // Hurry ends the pass at the next look, or now if there are none.
-func (s *Stream) Hurry(now time.Duration) {
+func (s *stream) Hurry(now time.Duration) {
 	s.hurry = true
 	s.Accelerate(now, s.pass.pace.rate, s.pass.pace.burst)
 }
@@ -133,7 +133,7 @@ func (s *Stream) Hurry(now time.Duration) {
 // new pass shows whether it really does.
 // Source: QEMU 7.2 migration/ram.c (ram_save_pending), migration/migration.c
 // (migration_iteration_run).
-func (s *Stream) Ends() time.Duration {
+func (s *stream) Ends() time.Duration {
 	p := &s.pass
 	switch {
 	case s.final:
@@ -152,7 +152,7 @@ func (s *Stream) Ends() time.Duration {
 }
 
 // soon returns when the sender looks next.
-func (s *Stream) soon() time.Duration {
+func (s *stream) soon() time.Duration {
 	if s.gauge.window == 0 {
 		return s.pass.at
 	}
@@ -161,7 +161,7 @@ func (s *Stream) soon() time.Duration {
 
 // fits returns the first look at which the rest fits, before the pass is over.
 // While a part is sent evenly, only the first two windows differ from the others.
-func (s *Stream) fits(over time.Duration) time.Duration {
+func (s *stream) fits(over time.Duration) time.Duration {
 	p, g := &s.pass, s.gauge
 	var q pass // as it is at t
 	sent := func(at time.Duration) hypervisor.Bytes {
@@ -191,7 +191,7 @@ func (s *Stream) fits(over time.Duration) time.Duration {
 }
 
 // learn lets the gauge know what was sent until now.
-func (s *Stream) learn(now time.Duration) {
+func (s *stream) learn(now time.Duration) {
 	if s.gauge.window > 0 {
 		s.gauge = s.gauge.learn(now, s.Sent)
 	}
@@ -199,7 +199,7 @@ func (s *Stream) learn(now time.Duration) {
 
 // EndPass takes stock at the end of a pass: it may slow the guest down, and
 // returns what must be sent again.
-func (s *Stream) EndPass(now time.Duration) hypervisor.Bytes {
+func (s *stream) EndPass(now time.Duration) hypervisor.Bytes {
 	s.learn(now)
 	p, dirty := s.pass.by(now), s.guest.dirtied(now, s.Options.Memory)
 	s.todo = s.lacking(&p, dirty)
@@ -210,7 +210,7 @@ func (s *Stream) EndPass(now time.Duration) hypervisor.Bytes {
 	}
 	if s.passes > 1 {
 		seen := p.parts[late].memory - p.remains(late) + p.parts[again].memory - p.remains(again)
-		s.known = min(s.Options.Delta.Cache, s.known+seen)
+		s.known = min(s.Options.Costs.Delta.Cache, s.known+seen)
 	}
 	s.guest.restart(now)
 	if s.guest.share > 0 {
@@ -222,19 +222,19 @@ func (s *Stream) EndPass(now time.Duration) hypervisor.Bytes {
 }
 
 // Again begins another pass, over what the last one left.
-func (s *Stream) Again(now time.Duration) { s.send(now, s.todo, 0) }
+func (s *stream) Again(now time.Duration) { s.send(now, s.todo, 0) }
 
 // Finish begins the last pass, over what the one before left and device state. A
 // sender with windows takes stock once more before it.
 // Source: QEMU 7.2 migration/ram.c (ram_save_complete).
-func (s *Stream) Finish(now time.Duration, device hypervisor.Bytes) {
+func (s *stream) Finish(now time.Duration, device hypervisor.Bytes) {
 	s.count()
 	s.send(now, s.todo, device)
 }
 
 // Defer ends the present pass in the middle and begins one over the device state
 // only. It returns the memory that Fetch will send.
-func (s *Stream) Defer(now time.Duration, device hypervisor.Bytes) hypervisor.Bytes {
+func (s *stream) Defer(now time.Duration, device hypervisor.Bytes) hypervisor.Bytes {
 	s.learn(now)
 	s.todo = s.unsent(now)
 	s.count()
@@ -243,9 +243,9 @@ func (s *Stream) Defer(now time.Duration, device hypervisor.Bytes) hypervisor.By
 }
 
 // Fetch begins the pass over what was deferred.
-func (s *Stream) Fetch(now time.Duration) { s.send(now, s.todo, 0) }
+func (s *stream) Fetch(now time.Duration) { s.send(now, s.todo, 0) }
 
-func (s *Stream) count() {
+func (s *stream) count() {
 	s.final = true
 	if s.gauge.window > 0 {
 		s.passes++
@@ -253,23 +253,23 @@ func (s *Stream) count() {
 }
 
 // send begins a pass over u and device state, at the speed of the one before.
-func (s *Stream) send(now time.Duration, u unsent, state hypervisor.Bytes) {
+func (s *stream) send(now time.Duration, u unsent, state hypervisor.Bytes) {
 	s.moved += s.sentInPass(now)
 	p := pass{began: now, at: now, pace: s.pass.pace}
 	o := &s.Options
 	var packed hypervisor.Bandwidth
 	if o.Compress {
-		packed = slowed(o.CompressRate, s.wire(hypervisor.PageSize))
+		packed = slowed(o.Costs.CompressRate, s.wire(hypervisor.PageSize))
 	}
-	p.parts[bulk] = part{memory: u.bulk, wire: s.wire(u.bulk), most: slowest(packed, o.FirstTouch)}
-	p.parts[zero] = part{memory: u.zero, wire: pages(u.zero) * o.ZeroPage,
-		most: slowed(o.ScanRate, o.ZeroPage)}
+	p.parts[bulk] = part{memory: u.bulk, wire: s.wire(u.bulk), most: slowest(packed, o.Costs.FirstTouch)}
+	p.parts[zero] = part{memory: u.zero, wire: pages(u.zero) * o.Costs.ZeroPage,
+		most: slowed(o.Costs.ScanRate, o.Costs.ZeroPage)}
 	if o.XBZRLE {
 		rest := u.again - u.late
 		changed := scale(rest, s.known, s.guest.writable(o.Memory)-u.late)
 		p.parts[late] = part{memory: u.late, wire: s.wire(u.late), most: packed}
-		p.parts[delta] = part{memory: changed, wire: pages(changed) * o.Delta.Page,
-			most: slowed(o.Delta.Rate, o.Delta.Page)}
+		p.parts[delta] = part{memory: changed, wire: pages(changed) * o.Costs.Delta.Page,
+			most: slowed(o.Costs.Delta.Rate, o.Costs.Delta.Page)}
 		u.again = rest - changed
 	}
 	p.parts[again] = part{memory: u.again, wire: s.wire(u.again), most: packed}
@@ -295,32 +295,26 @@ func slowest(a, b hypervisor.Bandwidth) hypervisor.Bandwidth {
 }
 
 // wire returns what memory costs on the wire, as pages of data.
-func (s *Stream) wire(memory hypervisor.Bytes) hypervisor.Bytes {
+func (s *stream) wire(memory hypervisor.Bytes) hypervisor.Bytes {
 	sent := memory
-	if ratio := hypervisor.Bytes(s.Options.Compression); s.Options.Compress && ratio > 0 {
+	if ratio := hypervisor.Bytes(s.Options.Costs.Compression); s.Options.Compress && ratio > 0 {
 		sent = memory/1000*ratio + memory%1000*ratio/1000
 	}
-	return sent + pages(memory)*s.Options.PageOverhead
+	return sent + pages(memory)*s.Options.Costs.PageOverhead
 }
 
 func pages(b hypervisor.Bytes) hypervisor.Bytes {
 	return (b + hypervisor.PageSize - 1) / hypervisor.PageSize
 }
 
-// Unsent returns the memory that the other end lacks.
-func (s *Stream) Unsent(now time.Duration) hypervisor.Bytes {
-	u := s.unsent(now)
-	return u.total()
-}
-
 // unsent returns what the pass has not sent and what was dirtied since it began.
-func (s *Stream) unsent(now time.Duration) unsent {
+func (s *stream) unsent(now time.Duration) unsent {
 	p := s.pass.by(now)
 	return s.lacking(&p, s.guest.dirtied(now, s.Options.Memory))
 }
 
 // lacking is unsent when the pass is as p, and so much was dirtied.
-func (s *Stream) lacking(p *pass, dirty hypervisor.Bytes) unsent {
+func (s *stream) lacking(p *pass, dirty hypervisor.Bytes) unsent {
 	memory, left := s.Options.Memory, p.writable()
 	others, zeros := p.left()-left, p.remains(zero)
 	again := min(memory-others, s.guest.stale(left, dirty, memory))
@@ -330,7 +324,7 @@ func (s *Stream) lacking(p *pass, dirty hypervisor.Bytes) unsent {
 // Fits reports whether rest fits the downtime limit at the speed that the sender
 // knows. One that knows none, because no window is over, takes everything to fit.
 // Source: QEMU 7.2 migration/migration.c (migration_iteration_run).
-func (s *Stream) Fits(rest hypervisor.Bytes) bool {
+func (s *stream) Fits(rest hypervisor.Bytes) bool {
 	switch {
 	case s.pass.pace.rate == 0:
 		return false
@@ -342,20 +336,17 @@ func (s *Stream) Fits(rest hypervisor.Bytes) bool {
 	return s.gauge.past == 0 || rest < s.gauge.fitting(s.downtime())
 }
 
-func (s *Stream) downtime() time.Duration {
+func (s *stream) downtime() time.Duration {
 	if s.Options.Downtime > 0 {
 		return s.Options.Downtime
 	}
 	return defaultDowntime
 }
 
-// Passes returns how many passes were begun.
-func (s *Stream) Passes() int { return s.passes }
-
 // Sent returns what was on the wire until now.
-func (s *Stream) Sent(now time.Duration) hypervisor.Bytes { return s.moved + s.sentInPass(now) }
+func (s *stream) Sent(now time.Duration) hypervisor.Bytes { return s.moved + s.sentInPass(now) }
 
-func (s *Stream) sentInPass(now time.Duration) hypervisor.Bytes {
+func (s *stream) sentInPass(now time.Duration) hypervisor.Bytes {
 	if now == s.pass.at {
 		return s.pass.through()
 	}
@@ -363,23 +354,8 @@ func (s *Stream) sentInPass(now time.Duration) hypervisor.Bytes {
 	return p.through()
 }
 
-// Left returns what the present pass has not sent; before the first, everything.
-func (s *Stream) Left(now time.Duration) hypervisor.Bytes {
-	if s.passes == 0 {
-		return s.Options.Memory
-	}
-	p := s.pass.by(now)
-	return p.left()
-}
-
 // Rate returns the present speed.
-func (s *Stream) Rate() hypervisor.Bandwidth { return s.pass.pace.rate }
-
-// DirtyRate returns how fast the guest dirtied memory during the last whole pass.
-func (s *Stream) DirtyRate() hypervisor.Bandwidth { return s.dirty }
-
-// Throttle returns the percentage of CPU time that is taken from the guest.
-func (s *Stream) Throttle() int { return s.brake.throttle }
+func (s *stream) Rate() hypervisor.Bandwidth { return s.pass.pace.rate }
 
 // speed returns what moves b in d, rounded down; d of zero counts as one
 // nanosecond.

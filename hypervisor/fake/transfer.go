@@ -81,7 +81,7 @@ type underWay struct {
 	alone     hypervisor.Bandwidth // what the flow gets when it is alone
 	mirror    *mirror              // of its local disks; nil is none, or not yet
 	timer     timer
-	stream    Stream
+	stream    stream
 }
 
 // indices of Transfer.status
@@ -105,7 +105,7 @@ func (t *transfer) Connect(from *transferHost, source end, o hypervisor.Transfer
 	costs := w.costs.Memory
 	costs.FirstTouch *= hypervisor.Bandwidth(max(1, o.Channels))
 	t.options = o
-	t.stream.Options = Options{Costs: costs, Memory: t.VM.Memory, Downtime: o.Downtime,
+	t.stream.Options = streamOptions{Costs: costs, Memory: t.VM.Memory, Downtime: o.Downtime,
 		AutoConverge: o.AutoConverge, Compress: o.Compression, XBZRLE: o.XBZRLE}
 	t.report(hypervisor.JobSetup, hypervisor.JobSetup)
 	w.Agenda.Arm(&t.timer, laterOf(w.Now, w.costs.SetUp))

@@ -49,10 +49,10 @@ type Model struct {
 // costs returns what of the Model concerns transfers.
 func (m *Model) costs() commandCosts {
 	return commandCosts{
-		Memory: Costs{Window: m.Window, PageOverhead: m.PageOverhead,
+		Memory: costs{Window: m.Window, PageOverhead: m.PageOverhead,
 			ZeroPage: m.ZeroPage, ScanRate: m.ScanRate, FirstTouch: m.FirstTouch,
 			Compression: m.Compression, CompressRate: m.CompressRate,
-			Delta: Delta{Cache: m.DeltaCache, Page: m.DeltaPage, Rate: m.DeltaRate}},
+			Delta: deltaCosts{Cache: m.DeltaCache, Page: m.DeltaPage, Rate: m.DeltaRate}},
 		SetUp: m.SetUp, SwitchOver: m.SwitchOver, Acknowledge: m.Acknowledge,
 		DeviceState: m.DeviceState, PerChannel: m.PerChannel, AllChannels: m.AllChannels,
 	}

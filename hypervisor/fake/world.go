@@ -12,7 +12,7 @@ import (
 
 // commandCosts are what a transfer costs besides the wire.
 type commandCosts struct {
-	Memory      Costs
+	Memory      costs
 	SetUp       time.Duration
 	SwitchOver  time.Duration
 	Acknowledge time.Duration

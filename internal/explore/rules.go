@@ -94,7 +94,7 @@ var rules = Rules{
 		"fake.transfer.VM", "fake.underWay.of",
 		"fake.underWay.flow", "fake.underWay.alone", "fake.underWay.options",
 		"fake.timer.order", "fake.timer.Fire",
-		"fake.Stream.Options",
+		"fake.stream.Options",
 	},
 	Times: []string{
 		"workqueue.wish.at", "fake.timer.At",
