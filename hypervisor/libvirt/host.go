@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 
-	"libvirt.org/go/libvirt"
-
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
 	"github.com/godwit-vm/godwit/internal/backend"
@@ -248,10 +246,4 @@ func (h *Host) DebugSocket(vm hypervisor.VMID) string {
 		return ""
 	}
 	return h.node.DebugSocket(name)
-}
-
-// Do calls what this package does not offer on the connection to libvirtd. It must
-// not change what this package manages: run state, migration, disks.
-func Do(ctx context.Context, h *Host, call func(*libvirt.Connect) error) error {
-	return h.node.Explain("Do", "", h.node.Conn.Act(ctx, call))
 }

@@ -88,11 +88,6 @@ func (*Host) Close() error { return nil }
 // DebugSocket returns nothing.
 func (*Host) DebugSocket(hypervisor.VMID) string { return "" }
 
-// Do answers Unsupported.
-func Do(ctx context.Context, h *Host, call func(*conn.Connect) error) error {
-	return h.explain("Do", "", h.conn.Act(ctx, call))
-}
-
 // refuse is what every call answers: what the missing connection says.
 func (h *Host) refuse(ctx context.Context, op string, vm hypervisor.VMID) error {
 	return h.explain(op, vm, h.conn.Look(ctx, nil))

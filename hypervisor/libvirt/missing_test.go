@@ -35,7 +35,6 @@ func TestWithoutLibvirt(t *testing.T) {
 		"Migrate default/web": h.Migrate(ctx, hypervisor.Outgoing{Job: "j", VM: "default/web"}),
 		"Cancel":              h.Adjust(ctx, "j", hypervisor.Cancel{}),
 		"Kill default/web":    h.Do(ctx, "default/web", hypervisor.Kill{}),
-		"Do":                  libvirt.Do(ctx, &h, nil),
 	} {
 		if err == nil || err.Error() != want+": "+what {
 			t.Errorf("%s: got %v", want, err)
