@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration"
@@ -44,7 +43,7 @@ var enums = []any{hypervisor.Running, hypervisor.PreCopy, hypervisor.JobNone, hy
 	convergence.NoReason, convergence.Method(0), migration.NoFault, placement.Policy,
 	placement.Force(0), migration.Won, migration.Nothing, evacuation.Unclassified, evacuation.Found,
 	evacuation.InstanceUnknown, evacuation.QueueAll, evacuation.LargestFirst, evacuation.Unset,
-	evacuation.ByStrategy, controller.Leave, sim.AtRest, store.RunPlan,
+	evacuation.ByStrategy, sim.AtRest, store.RunPlan,
 	store.MoveWaits, store.ServiceWaits, store.HookWaits}
 
 // sets are bit sets, which print as names and marshal as lists of names.

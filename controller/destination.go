@@ -1,10 +1,8 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -151,22 +149,5 @@ func (o *observation) refuse(d *placement.Decision) {
 	}
 }
 
-// Debts lists the conditions that forced moves overruled and that no later move paid, by VM.
-func (c *Controller) Debts() (all []placement.PolicyViolation) {
-	for _, g := range c.cache.vms {
-		if g.rec != nil && g.rec.Forced != nil {
-			all = append(all, g.rec.Forced.Debts...)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b placement.PolicyViolation) int { return cmp.Compare(a.VM, b.VM) })
-	return all
-}
-
 // Claims lists what each VM holds of which host, and for which move, by VM.
 func (c *Controller) Claims() []placement.Reservation { return c.cache.reservations.Claims() }
-
-// Overdue lists the targets of moves whose deadline has passed. They keep what they
-// hold until their outcome is known.
-func (c *Controller) Overdue(now time.Time) []placement.Reservation {
-	return c.cache.reservations.Overdue(now)
-}

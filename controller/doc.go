@@ -74,8 +74,8 @@
 // Silence proves nothing: a VM is given to another host only when its own was fenced,
 // or when an operator confirmed that it is down. Every such writing is on condition that
 // host and lease are still stored as they were read, so neither a stale view nor a
-// second failover controller can act on what is no longer so. [DecideHost] decides about one host and
-// [FailoverConfig.Allowed] about all; [FailoverController] carries it out.
+// second failover controller can act on what is no longer so. A table of rules (failover_decide.go)
+// decides about one host, and [FailoverConfig.StormShare] about all; [FailoverController] carries it out.
 //
 // A host whose agent begins may have been away while its VMs went elsewhere, and while the store was
 // set back to before that. Its agent is admitted by the leader, when that has listened who knows a

@@ -38,12 +38,23 @@ func (b *reservations) WhyAnew(r *placement.Request) []placement.Reason {
 	return without(together(b.Refusals(&anywhere)), r.Source)
 }
 
+// Allowed is allowed.
+func (c *FailoverConfig) Allowed(hosts int) int { return c.allowed(hosts) }
+
+// String returns a verdict in words.
+func (v failoverDecision) String() string {
+	return [...]string{"leave", "welcome", "distrust", "withdraw", "refuse", "recover", "believe", "call lost", "admit",
+		"delay", "fence"}[v]
+}
+
 // GoBy has a queue order those who wait for a source.
 func (q *queue[T]) GoBy(longer func(T) hypervisor.Bytes) { q.longer = longer }
 
 type (
 	Drain              = drainEntry
 	DrainScheduler     = drainScheduler
+	FailoverDecision   = failoverDecision
+	HostObservation    = hostObservation
 	Move               = reservedMove
 	Queue[T item]      = queue[T]
 	QueueEntry         = queueEntry
@@ -57,10 +68,23 @@ const (
 	Blocked = sourceBlocked
 	Busy    = sourceBusy
 	Idle    = sourceIdle
+
+	Admit    = verdictAdmit
+	Believe  = verdictBelieve
+	CallLost = verdictCallLost
+	Delay    = verdictDelay
+	Distrust = verdictDistrust
+	Fence    = verdictFence
+	Leave    = verdictLeave
+	Recover  = verdictRecover
+	Refuse   = verdictRefuse
+	Welcome  = verdictWelcome
+	Withdraw = verdictWithdraw
 )
 
 var (
 	ByStrategy      = byStrategy
+	DecideHost      = decideHost
 	Fills           = fills
 	Name            = migrationName
 	NewReservations = newReservations

@@ -153,8 +153,8 @@ func (w *FailoverController) names() []hypervisor.HostName {
 }
 
 // observation returns what is known about a host.
-func (w *FailoverController) observation(name hypervisor.HostName, now time.Time) HostObservation {
-	s := HostObservation{Host: w.cache.hosts[name], Boot: w.leases.boot(name), Heartbeat: w.leases.heartbeats[name],
+func (w *FailoverController) observation(name hypervisor.HostName, now time.Time) hostObservation {
+	s := hostObservation{Host: w.cache.hosts[name], Boot: w.leases.boot(name), Heartbeat: w.leases.heartbeats[name],
 		Silence: w.leases.silence(name, now), Waits: w.waits}
 	s.Worth = s.Silence >= w.config.FenceAfter &&
 		(w.config.FenceIdle || w.cache.worth(&w.config, name))
@@ -188,40 +188,40 @@ func (w *FailoverController) judge(ctx context.Context, name hypervisor.HostName
 
 // follow returns the record of a host as a verdict wants it, and why in words; nil when
 // nothing is to be stored.
-func (w *FailoverController) follow(s *HostObservation, now time.Time) (*store.Host, string) {
+func (w *FailoverController) follow(s *hostObservation, now time.Time) (*store.Host, string) {
 	next, fencing := *s.Host, store.Fencing{Asked: now, Boot: s.Boot}
 	if s.Host.Fencing != nil {
 		fencing = *s.Host.Fencing
 	}
-	switch DecideHost(&w.config, s) {
-	case Welcome:
+	switch decideHost(&w.config, s) {
+	case verdictWelcome:
 		next.Fenced, next.Fencing, next.NotReady, next.ConfirmedDownBy = false, nil, false, ""
 		return &next, "is back: the machine has started anew, as " + cmp.Or(s.Boot, "it says")
-	case Distrust:
+	case verdictDistrust:
 		fencing.Error = "the same start of the machine sends heartbeats"
 		next.Fencing, next.Told = &fencing, ""
 		return &next, "LIVES although " + cmp.Or(fencing.By, "its fencing") + " says that it is " +
 			"off: nothing more is rebuilt from it; check its VMs and its fence device"
-	case Withdraw:
+	case verdictWithdraw:
 		next.Fenced, next.Fencing = false, nil
 		return &next, "the word of " + fencing.By + " is withdrawn"
-	case Refuse:
+	case verdictRefuse:
 		next.ConfirmedDownBy = ""
 		return &next, s.Host.ConfirmedDownBy + " says that it is off, but it sends heartbeats: " +
 			"the word does not count"
-	case Recover:
+	case verdictRecover:
 		next.NotReady, next.Fencing = false, nil
 		return &next, "is heard again"
-	case Admit:
+	case verdictAdmit:
 		return admit(s.Host), ""
-	case Delay:
+	case verdictDelay:
 		next.Waits = s.Waits
 		return &next, "its agent is not admitted yet: " + s.Waits
-	case Believe:
+	case verdictBelieve:
 		fencing.By, fencing.Error, fencing.Boot = store.OperatorBy+s.Host.ConfirmedDownBy, "", s.Boot
 		next.Fenced, next.NotReady, next.Fencing = true, true, &fencing
 		return &next, "counts as fenced: the word of " + fencing.By
-	case CallLost:
+	case verdictCallLost:
 		next.NotReady = true
 		return &next, "is lost: its agent is silent for " + s.Silence.Round(time.Second).String()
 	}

@@ -39,7 +39,7 @@ type FailoverConfig struct {
 	// (Proxmox ha-manager fence_delay; oVirt TimeoutToResetVdsInSeconds).
 	FenceAfter time.Duration
 	// StormShare is the share of all hosts that may be silent or fenced; while more
-	// are, no host is fenced. Default: a third. See [FailoverConfig.Allowed].
+	// are, no host is fenced. It is rounded down; of three hosts and more at least one may be. Default: a third.
 	StormShare float64
 	// FenceAtOnce is how many hosts are being cut at one time. Default: 3 (Masakari
 	// host_failure_recovery_threads).
@@ -121,14 +121,14 @@ func (c *FailoverConfig) backoff(attempts int) time.Duration {
 // least is how many hosts make a cluster in which one may always be fenced.
 const least = 3
 
-// Allowed returns how many of so many hosts may be silent or fenced at once without
+// allowed returns how many of so many hosts may be silent or fenced at once without
 // the observer itself being cut off: the share, rounded down. Of three hosts
 // and more it is at least one, or a small cluster would never recover; of two it is
 // none by default, since neither can tell which of them is cut off.
 // Source: OpenShift MachineHealthCheck (maxUnhealthy: a share is rounded down, and
 // nothing is remediated beyond it); oVirt engine FencingPolicy
 // (skipFencingIfConnectivityBroken, hostsWithBrokenConnectivityThreshold).
-func (c *FailoverConfig) Allowed(hosts int) int {
+func (c *FailoverConfig) allowed(hosts int) int {
 	const rounding = 1e-9 // a third of three is one
 	n := int(float64(hosts)*c.StormShare + rounding)
 	if hosts >= least {

@@ -3,12 +3,11 @@ package controller
 import (
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/store"
 )
 
-// A HostObservation is what is known about one host when it is judged.
-type HostObservation struct {
+// A hostObservation is what is known about one host when it is judged.
+type hostObservation struct {
 	Host *store.Host
 	// Boot is the start of the machine that its agent gave last; "" when it never did.
 	Boot string
@@ -22,94 +21,73 @@ type HostObservation struct {
 	Waits string
 }
 
-// A FailoverDecision is what is to be done about a host.
-type FailoverDecision uint8
+// A failoverDecision is what is to be done about a host.
+type failoverDecision uint8
 
 // The verdicts.
 const (
-	// Leave it as it is.
-	Leave FailoverDecision = iota
-	// Welcome: the machine has started anew. Nothing of before runs there.
-	Welcome
-	// Distrust: it sends heartbeats although it was fenced. Nothing more is rebuilt from it.
-	Distrust
-	// Withdraw: the operator has taken back their word.
-	Withdraw
-	// Refuse the operator's confirmation that it is off: it sends heartbeats.
-	Refuse
-	// Recover: it is heard again, and was not cut off.
-	Recover
-	// Believe the operator's word that it is off.
-	Believe
-	// CallLost: its agent is not heard.
-	CallLost
-	// Admit the agent that has begun: it may act.
-	Admit
-	// Delay the agent that has begun, and tell why.
-	Delay
-	// Fence it, if no more hosts are silent than are allowed to be.
-	Fence
+	// verdictLeave: it stays as it is.
+	verdictLeave failoverDecision = iota
+	// verdictWelcome: the machine has started anew. Nothing of before runs there.
+	verdictWelcome
+	// verdictDistrust: it sends heartbeats although it was fenced. Nothing more is rebuilt from it.
+	verdictDistrust
+	// verdictWithdraw: the operator has taken back their word.
+	verdictWithdraw
+	// verdictRefuse: refuse the operator's confirmation that it is off: it sends heartbeats.
+	verdictRefuse
+	// verdictRecover: it is heard again, and was not cut off.
+	verdictRecover
+	// verdictBelieve: believe the operator's word that it is off.
+	verdictBelieve
+	// verdictCallLost: its agent is not heard.
+	verdictCallLost
+	// verdictAdmit: the agent that has begun may act.
+	verdictAdmit
+	// verdictDelay: the agent that has begun waits, and is told why.
+	verdictDelay
+	// verdictFence: fence it, if no more hosts are silent than are allowed to be.
+	verdictFence
 )
-
-var failoverDecisions = [...]string{"leave", "welcome", "distrust", "withdraw", "refuse",
-	"recover", "believe", "call lost", "admit", "delay", "fence"}
-
-// String returns the verdict in words.
-func (v FailoverDecision) String() string {
-	if int(v) < len(failoverDecisions) {
-		return failoverDecisions[v]
-	}
-	return "invalid"
-}
-
-// MarshalText stores words, so that renumbering cannot corrupt the past.
-func (v FailoverDecision) MarshalText() ([]byte, error) {
-	return humanize.Text(v, failoverDecisions[:], "verdict")
-}
-
-// UnmarshalText reads a word that MarshalText wrote.
-func (v *FailoverDecision) UnmarshalText(text []byte) error {
-	return humanize.Parse(v, failoverDecisions[:], "verdict", text)
-}
 
 // A rule is one line of the specification.
 type rule struct {
 	name    string
-	holds   func(*FailoverConfig, *HostObservation) bool
-	verdict FailoverDecision
+	holds   func(*FailoverConfig, *hostObservation) bool
+	verdict failoverDecision
 }
 
 // rules: the first that holds decides.
 var rules = []rule{
-	{"started-anew", startedAnew, Welcome},
-	{"lives-though-fenced", livesThoughFenced, Distrust},
-	{"word-withdrawn", wordWithdrawn, Withdraw},
-	{"word-refuted", confirmationRefuted, Refuse},
-	{"heard-again", heardAgain, Recover},
-	{"agent-begun", agentBegun, Admit},
-	{"agent-too-early", agentTooEarly, Delay},
-	{"heard-lately", heardLately, Leave},
-	{"word-given", wordGiven, Believe},
-	{"fallen-silent", fallenSilent, CallLost},
-	{"to-be-fenced", toBeFenced, Fence},
+	{"started-anew", startedAnew, verdictWelcome},
+	{"lives-though-fenced", livesThoughFenced, verdictDistrust},
+	{"word-withdrawn", wordWithdrawn, verdictWithdraw},
+	{"word-refuted", confirmationRefuted, verdictRefuse},
+	{"heard-again", heardAgain, verdictRecover},
+	{"agent-begun", agentBegun, verdictAdmit},
+	{"agent-too-early", agentTooEarly, verdictDelay},
+	{"heard-lately", heardLately, verdictLeave},
+	{"word-given", wordGiven, verdictBelieve},
+	{"fallen-silent", fallenSilent, verdictCallLost},
+	{"to-be-fenced", toBeFenced, verdictFence},
 }
 
-// DecideHost decides about one host. It is total, and one step at a time: a caller that has
+// decideHost decides about one host. It is total, and one step at a time: a caller that has
 // stored what follows judges again.
-func DecideHost(c *FailoverConfig, s *HostObservation) FailoverDecision {
+func decideHost(c *FailoverConfig, s *hostObservation) failoverDecision {
 	for _, r := range rules {
 		if r.holds(c, s) {
 			return r.verdict
 		}
 	}
-	return Leave
+	return verdictLeave
 }
 
 // startedAnew: the agent speaks of another start of the machine than the one that was
 // to end. Whatever ran before has ended, whether or not the fencing had a part in it.
 // Source: Nova compute/manager.py (_destroy_evacuated_instances: what was rebuilt is
 // cleaned up by positive records when the host returns, and only then is it in use).
-func startedAnew(_ *FailoverConfig, s *HostObservation) bool {
+func startedAnew(_ *FailoverConfig, s *hostObservation) bool {
 	switch h := s.Host; {
 	case h.Fencing != nil:
 		return s.Boot != "" && s.Boot != h.Fencing.Boot
@@ -122,28 +100,28 @@ func startedAnew(_ *FailoverConfig, s *HostObservation) bool {
 // livesThoughFenced: the very machine that is said to be off sends heartbeats.
 // Source: ClusterLabs fence-agents doc/FenceAgentAPI.md ("a timeout is an assumption,
 // and we want a guarantee"): what proves to be an assumption is one no longer.
-func livesThoughFenced(_ *FailoverConfig, s *HostObservation) bool {
+func livesThoughFenced(_ *FailoverConfig, s *hostObservation) bool {
 	return s.Host.Fenced && s.Heartbeat && trusted(s.Host)
 }
 
 // wordWithdrawn: the host counts as fenced by an operator's word, and they took it back.
 // Source: ClusterLabs fence-agents doc/FenceAgentAPI.md (manual fencing is as good as
 // the person who confirms it).
-func wordWithdrawn(_ *FailoverConfig, s *HostObservation) bool {
+func wordWithdrawn(_ *FailoverConfig, s *hostObservation) bool {
 	return s.Host.Fenced && s.Host.ByOperator() && s.Host.ConfirmedDownBy == ""
 }
 
 // confirmationRefuted: the host sends heartbeats although an operator says that it is off. The confirmation is
 // taken back for them: it would count as soon as the host is silent for a moment.
 // Source: oVirt engine FenceVdsManualyCommand (refused while the host is Up).
-func confirmationRefuted(_ *FailoverConfig, s *HostObservation) bool {
+func confirmationRefuted(_ *FailoverConfig, s *hostObservation) bool {
 	return s.Heartbeat && !s.Host.Fenced && s.Host.ConfirmedDownBy != ""
 }
 
 // heardAgain: a host that was called lost, or was about to be fenced, sends a heartbeat.
 // Source: oVirt engine VdsManager (a host that answers again within the grace period
 // becomes Up and is not fenced).
-func heardAgain(_ *FailoverConfig, s *HostObservation) bool {
+func heardAgain(_ *FailoverConfig, s *hostObservation) bool {
 	return s.Heartbeat && !s.Host.Fenced && (s.Host.NotReady || s.Host.Fencing != nil)
 }
 
@@ -151,28 +129,28 @@ func heardAgain(_ *FailoverConfig, s *HostObservation) bool {
 // know better.
 // Source: godwit. KubeVirt and Nova start what the record says: a database that was restored starts
 // VMs beside themselves. Here a host that was off cannot know, and those that can are heard first.
-func agentBegun(_ *FailoverConfig, s *HostObservation) bool {
+func agentBegun(_ *FailoverConfig, s *hostObservation) bool {
 	return s.Host.Unadmitted() && s.Waits == ""
 }
 
 // agentTooEarly: an agent has taken its host's name, and a process that could know better was not
 // heard.
 // Source: godwit, as agent-begun.
-func agentTooEarly(_ *FailoverConfig, s *HostObservation) bool {
+func agentTooEarly(_ *FailoverConfig, s *hostObservation) bool {
 	return s.Host.Unadmitted() && s.Waits != s.Host.Waits
 }
 
 // heardLately: the agent was heard, or no controller listened.
 // Source: Nova servicegroup/drivers/db.py (is_up: service_down_time); oVirt
 // DisableFenceAtStartupInSec (an engine that has just started fences no host).
-func heardLately(c *FailoverConfig, s *HostObservation) bool {
+func heardLately(c *FailoverConfig, s *hostObservation) bool {
 	return s.Heartbeat || s.Silence < c.Grace
 }
 
 // wordGiven: an operator says that the host is off, and nothing says otherwise. A word
 // that turned out to be wrong has to be taken back before it is given again.
 // Source: oVirt engine FenceVdsManualyCommand ("confirm host has been rebooted").
-func wordGiven(_ *FailoverConfig, s *HostObservation) bool {
+func wordGiven(_ *FailoverConfig, s *hostObservation) bool {
 	h := s.Host
 	return h.ConfirmedDownBy != "" && (!h.Fenced || !trusted(h) && !h.ByOperator())
 }
@@ -180,13 +158,13 @@ func wordGiven(_ *FailoverConfig, s *HostObservation) bool {
 // fallenSilent: the agent was not heard for too long.
 // Source: Nova scheduler/filters/compute_filter.py (a host whose heartbeat is too old
 // takes no VMs).
-func fallenSilent(_ *FailoverConfig, s *HostObservation) bool { return !s.Host.NotReady }
+func fallenSilent(_ *FailoverConfig, s *hostObservation) bool { return !s.Host.NotReady }
 
 // toBeFenced: the silence has lasted, there is something to gain, and nothing proves
 // yet that the host is off.
 // Source: Proxmox ha-manager Manager.pm (a node that is unknown for more than
 // fence_delay is fenced before its services are recovered).
-func toBeFenced(c *FailoverConfig, s *HostObservation) bool {
+func toBeFenced(c *FailoverConfig, s *hostObservation) bool {
 	proved := s.Host.Fenced && (trusted(s.Host) || s.Host.ByOperator())
 	return !proved && s.Worth && s.Silence >= c.FenceAfter
 }

@@ -26,12 +26,12 @@ func (c *cut) underWay() bool { return c.until.IsZero() }
 // fence asks how the cuts under way go, and begins those that are due and allowed. What
 // has begun goes on in a storm: it cannot be called back, and its outcome is known.
 func (w *FailoverController) fence(ctx context.Context, now time.Time) error {
-	var due []HostObservation
+	var due []hostObservation
 	var errs []error
 	running := 0
 	for _, name := range w.names() {
 		s := w.observation(name, now)
-		fence := DecideHost(&w.config, &s) == Fence
+		fence := decideHost(&w.config, &s) == verdictFence
 		c := w.cuts[name]
 		switch {
 		case !fence:
@@ -51,7 +51,7 @@ func (w *FailoverController) fence(ctx context.Context, now time.Time) error {
 	if !w.calm(len(due) > 0, now) {
 		return errors.Join(errs...)
 	}
-	slices.SortStableFunc(due, func(a, b HostObservation) int { return cmp.Compare(b.Silence, a.Silence) })
+	slices.SortStableFunc(due, func(a, b hostObservation) int { return cmp.Compare(b.Silence, a.Silence) })
 	for _, s := range due[:min(len(due), max(0, w.config.FenceAtOnce-running))] {
 		errs = append(errs, w.begin(ctx, &s, now))
 	}
@@ -73,7 +73,7 @@ func (w *FailoverController) calm(cares bool, now time.Time) bool {
 			silent++
 		}
 	}
-	allowed := w.config.Allowed(all)
+	allowed := w.config.allowed(all)
 	switch storm := silent > allowed; {
 	case storm && cares && !w.storm:
 		w.storm = true
@@ -91,7 +91,7 @@ func (w *FailoverController) calm(cares bool, now time.Time) bool {
 // begin stores the intent to fence a host, on condition that the host has not been
 // heard, and asks for it. An attempt that another controller has stored is not ours to go
 // on with: they may have lost the lead, and the host may have been heard since.
-func (w *FailoverController) begin(ctx context.Context, s *HostObservation, now time.Time) error {
+func (w *FailoverController) begin(ctx context.Context, s *hostObservation, now time.Time) error {
 	next, f := *s.Host, store.Fencing{Asked: now}
 	if s.Host.Fencing != nil {
 		f = *s.Host.Fencing
@@ -114,7 +114,7 @@ func (w *FailoverController) begin(ctx context.Context, s *HostObservation, now 
 }
 
 // ask asks the fencer for the attempt that is stored, and stores its answer.
-func (w *FailoverController) ask(ctx context.Context, s *HostObservation, now time.Time) error {
+func (w *FailoverController) ask(ctx context.Context, s *hostObservation, now time.Time) error {
 	f := *s.Host.Fencing
 	next := *s.Host
 	next.Fencing = &f

@@ -80,7 +80,7 @@ func (w *FailoverController) proved(host hypervisor.HostName, now time.Time) boo
 		return false
 	}
 	s := w.observation(host, now)
-	return DecideHost(&w.config, &s) == Leave && s.Silence >= w.config.Grace
+	return decideHost(&w.config, &s) == verdictLeave && s.Silence >= w.config.Grace
 }
 
 // ready reports whether the VMs of a host may be given to others now. A host that is

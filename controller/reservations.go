@@ -185,21 +185,5 @@ func (b *reservations) Claims() []placement.Reservation {
 	return all
 }
 
-// Overdue lists the targets of moves whose deadline has passed. They keep what
-// they hold.
-func (b *reservations) Overdue(now time.Time) []placement.Reservation { return b.claims().Overdue(now) }
-
-// claims returns the ledger, or one made now.
-func (b *reservations) claims() *placement.Ledger {
-	if b.ledger != nil {
-		return b.ledger
-	}
-	l, _ := placement.NewLedger()
-	for _, a := range b.sorted() {
-		b.enter(a, l)
-	}
-	return l
-}
-
 // Get returns a host with its reservations.
 func (b *reservations) Get(name hypervisor.HostName) (placement.Host, bool) { return b.index.Get(name) }
