@@ -15,10 +15,10 @@ import (
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
-// ReadFleet reads godwit's own YAML, a [Spec], of at most [MaxInput] bytes. The
+// ReadFleet reads godwit's own YAML, a [Spec], of at most 4 MiB. The
 // name is the file's, for problems. An error is [Problems], unless r fails.
 func ReadFleet(name string, r io.Reader) (*Fleet, error) {
-	data, err := yamldoc.ReadAll(name, r, MaxInput)
+	data, err := yamldoc.ReadAll(name, r, yamldoc.MaxSize)
 	if err != nil {
 		return nil, err
 	}
@@ -329,7 +329,7 @@ func (b *specBuilder) readDefaults(spec *Spec) Defaults {
 			Hosts: o.Hosts, Link: b.bandwidth(at.dot(".link"), o.Link),
 			VMs: o.VMs, Load: b.load(at, o.LoadSpec),
 		}
-		if err := override.Validate(); err != nil && b.Err() == nil {
+		if err := override.validate(); err != nil && b.Err() == nil {
 			b.wrong(at, "%v", err)
 		}
 		d.Overrides = append(d.Overrides, override)

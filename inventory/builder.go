@@ -16,7 +16,7 @@ import (
 // A Builder puts a fleet together from what a file says, piece by piece and in
 // any order, and reports what does not fit. It must come from [NewBuilder].
 type Builder struct {
-	yamldoc.Report
+	report
 	fleet    Fleet
 	hosts    map[hypervisor.HostName]int // the lines of the hosts, by name
 	vms      map[hypervisor.VMID]int
@@ -26,11 +26,14 @@ type Builder struct {
 	files map[hypervisor.VMID]string
 }
 
+// report is what a builder finds wrong: its methods are the builder's, its type is no promise.
+type report = yamldoc.Report
+
 // NewBuilder returns a builder of a fleet without anything, with the default
 // configuration. The file is only named in problems.
 func NewBuilder(file string) *Builder {
 	return &Builder{
-		Report: yamldoc.Report{File: file},
+		report: report{File: file},
 		fleet: Fleet{
 			Config:           migration.DefaultCluster(),
 			EvictionStrategy: evacuation.None,

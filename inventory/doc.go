@@ -23,9 +23,8 @@
 // It is a package of its own because it needs the Kubernetes API types.
 //
 // Files come from strangers. A reader answers every input, however hostile, in
-// memory and time that are bounded by [MaxInput] and the limits beside it, and
-// without a panic: with a fleet, or with [Problems], each of which names the
-// file, the line and the field. What can be worked with but should be known is
+// memory and time that are bounded, and without a panic: with a fleet, or with
+// [Problems], each of which names the file, the line and the field. What can be worked with but should be known is
 // in [Fleet.Warnings].
 //
 // A unit is never guessed: 64 is no amount of memory, 64GiB is. YAML anchors,
@@ -40,18 +39,6 @@
 //
 // It decides nothing and changes nothing: [OpenLedger] is a snapshot, and
 // [Ask] is what package placement is asked about one VM of it.
-//
-// # Costs of a model
-//
-// This part reads and writes a model of hypervisors, [fake.Model], as YAML:
-//
-//	base: qemu           # what is not said below; qemu (default) or ideal
-//	setUp: 2ms
-//	firstTouch: 1600MB/s
-//	compression: 23      # what remains of a page, in parts per thousand
-//
-// The fields are those of the model, with units. godwit calibrate writes such a file, and a
-// scenario takes one: see [ModelChoice].
 //
 // # Attributes of hosts and VMs
 //

@@ -2,9 +2,6 @@ package inventory
 
 import "github.com/godwit-vm/godwit/internal/yamldoc"
 
-// MaxInput is how many bytes of godwit's own YAML are read.
-const MaxInput = yamldoc.MaxSize
-
 // A Problem is something wrong with a file: where, and what.
 type Problem = yamldoc.Problem
 

@@ -182,15 +182,15 @@ func (d Defaults) Validate() error {
 		return fmt.Errorf("defaults: the link is negative")
 	}
 	for i, o := range d.Overrides {
-		if err := o.Validate(); err != nil {
+		if err := o.validate(); err != nil {
 			return fmt.Errorf("defaults: overrides[%d]: %w", i, err)
 		}
 	}
 	return nil
 }
 
-// Validate returns the first thing that is wrong, or nil.
-func (o Override) Validate() error {
+// validate returns the first thing that is wrong, or nil.
+func (o Override) validate() error {
 	switch {
 	case o.Link < 0:
 		return fmt.Errorf("the link is negative")

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/internal/predict"
-	"github.com/godwit-vm/godwit/inventory"
 )
 
 const accuracyHelp = `Predict measured migrations, and print the error of the predictions by class: the
@@ -93,7 +93,7 @@ func (a *accuracy) compare() error {
 	}
 	if a.Model == "" {
 		a.Model = builtIn
-	} else if model, _, err = inventory.ReadModelFile(a.Model); err != nil {
+	} else if model, _, err = config.ReadModelFile(a.Model); err != nil {
 		return err
 	}
 	if a.Report, err = predict.Compare(all, model); err != nil {

@@ -25,9 +25,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/internal/predict"
-	"github.com/godwit-vm/godwit/inventory"
 )
 
 const help = `Fit the model of a hypervisor to migrations measured on your own hosts, and print the
@@ -123,7 +123,7 @@ func run(out, errs io.Writer, paths []string, f *flags) error {
 	base := fake.QEMU()
 	if f.base != "" {
 		var err error
-		if base, _, err = inventory.ReadModelFile(f.base); err != nil {
+		if base, _, err = config.ReadModelFile(f.base); err != nil {
 			return err
 		}
 	}
@@ -143,10 +143,10 @@ func run(out, errs io.Writer, paths []string, f *flags) error {
 		err := Write(f.output, func(w io.Writer) error {
 			fmt.Fprintf(w, "# fitted to %s by godwit calibrate\n",
 				humanize.Count(r.Fitted, "measurement"))
-			if err := inventory.WriteModel(w, r.Model); err != nil {
+			if err := config.WriteModel(w, r.Model); err != nil {
 				return err
 			}
-			return inventory.WriteModelErrors(w, r.Errors)
+			return config.WriteModelErrors(w, r.Errors)
 		})
 		if err != nil {
 			return err

@@ -43,6 +43,18 @@
 // Everything is optional. What is wrong is said at once, each with its line. A scenario of the
 // simulator is read by the same parser: whatever it says of a controller may stand here.
 //
+// # Costs of a model
+//
+// This part reads and writes a model of hypervisors, [fake.Model], as YAML:
+//
+//	base: qemu           # what is not said below; qemu (default) or ideal
+//	setUp: 2ms
+//	firstTouch: 1600MB/s
+//	compression: 23      # what remains of a page, in parts per thousand
+//
+// The fields are those of the model, with units. godwit calibrate writes such a file, and a
+// scenario takes one: see [ModelChoice].
+//
 // # Distributions
 //
 // This part draws how a world differs from its scenario: named distributions

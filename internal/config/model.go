@@ -26,11 +26,11 @@ func (r *reader) model() (fake.Model, *predict.Errors) {
 			r.wrong("model."+field, format, args...)
 		}), nil
 	}
-	if m, known := inventory.ModelNamed(choice.Word); known {
+	if m, known := ModelNamed(choice.Word); known {
 		return m, nil
 	}
 	path := r.beside(choice.Word)
-	m, e, err := inventory.ReadModelFile(path)
+	m, e, err := ReadModelFile(path)
 	if problems, are := errors.AsType[inventory.Problems](err); are {
 		r.problems = append(r.problems, problems...)
 	} else if err != nil {

@@ -1,4 +1,4 @@
-package inventory_test
+package config_test
 
 import (
 	"os"
@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/internal/predict"
-	"github.com/godwit-vm/godwit/inventory"
 )
 
 // learned returns errors of twelve measurements of a class, of which some have a downtime.
@@ -29,17 +29,17 @@ func learned(downtimes int) *predict.Errors {
 func model(t *testing.T, e *predict.Errors) (*predict.Errors, string) {
 	t.Helper()
 	var b strings.Builder
-	if err := inventory.WriteModel(&b, fake.QEMU()); err != nil {
+	if err := config.WriteModel(&b, fake.QEMU()); err != nil {
 		t.Fatal(err)
 	}
-	if err := inventory.WriteModelErrors(&b, e); err != nil {
+	if err := config.WriteModelErrors(&b, e); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "model.yaml")
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, read, err := inventory.ReadModelFile(path)
+	_, read, err := config.ReadModelFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestDowntimesOfAModelFileAreChecked(t *testing.T) {
 		{"measured: 12, downtimes: 13,", "m.yaml:2: errors.tls.downtimes: needs 0 to measured, 12, has 13"},
 		{"measured: 12, downtimes: -1,", "m.yaml:2: errors.tls.downtimes: needs 0 to measured, 12, has -1"},
 	} {
-		_, err := inventory.ParseModel("m.yaml", []byte("errors:\n  tls: {"+tt.says+factors))
+		_, _, err := config.ParseModel("m.yaml", []byte("errors:\n  tls: {"+tt.says+factors))
 		if got := errorText(err); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.says, got, tt.want)
 		}

@@ -1,4 +1,4 @@
-package inventory
+package config
 
 import (
 	"fmt"
@@ -12,9 +12,10 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/predict"
 	"github.com/godwit-vm/godwit/internal/yamldoc"
+	"github.com/godwit-vm/godwit/inventory"
 )
 
-// A Spec is a model in YAML.
+// A ModelSpec is a model in YAML.
 type ModelSpec struct {
 	Base         string `yaml:"base,omitempty"` // qemu (default), ideal
 	SetUp        string `yaml:"setUp,omitempty"`
@@ -63,14 +64,14 @@ func ModelNamed(name string) (fake.Model, bool) {
 
 // Limits on what a model may say; times and amounts are added up.
 const (
-	longest  = 24 * time.Hour
-	largest  = hypervisor.TiB
-	noGain   = 1000
-	maxModel = 1 << 16 // bytes of a file
+	modelLongest = 24 * time.Hour
+	modelLargest = hypervisor.TiB
+	noGain       = 1000
+	maxModel     = 1 << 16 // bytes of a file
 )
 
-// A field is one of a spec, and the number of the model that it says.
-type field struct {
+// A modelField is one of a spec, and the number of the model that it says.
+type modelField struct {
 	name string
 	text *string
 	time *time.Duration
@@ -78,8 +79,8 @@ type field struct {
 	rate *hypervisor.Bandwidth
 }
 
-func fields(s *ModelSpec, m *fake.Model) []field {
-	return []field{
+func modelFields(s *ModelSpec, m *fake.Model) []modelField {
+	return []modelField{
 		{name: "setUp", text: &s.SetUp, time: &m.SetUp},
 		{name: "switchOver", text: &s.SwitchOver, time: &m.SwitchOver},
 		{name: "acknowledge", text: &s.Acknowledge, time: &m.Acknowledge},
@@ -107,7 +108,7 @@ func (s *ModelSpec) Model(wrong func(field, format string, args ...any)) fake.Mo
 	if !known {
 		wrong("base", "unknown model %q; use qemu or ideal", s.Base)
 	}
-	for _, f := range fields(s, &m) {
+	for _, f := range modelFields(s, &m) {
 		if *f.text == "" {
 			continue
 		}
@@ -155,20 +156,20 @@ func factors(list []float64) bool {
 	return len(list) == 3 && list[0] >= 1e-3 && list[0] <= list[1] && list[1] <= list[2] && list[2] <= 1e3
 }
 
-func (f *field) read() (err error) {
+func (f *modelField) read() (err error) {
 	switch {
 	case f.time != nil:
-		*f.time, err = ParseDuration(*f.text)
-		if err == nil && *f.time > longest {
-			err = fmt.Errorf("%q is more than %v", *f.text, longest)
+		*f.time, err = inventory.ParseDuration(*f.text)
+		if err == nil && *f.time > modelLongest {
+			err = fmt.Errorf("%q is more than %v", *f.text, modelLongest)
 		}
 	case f.size != nil:
-		*f.size, err = ParseBytes(*f.text)
-		if err == nil && *f.size > largest {
-			err = fmt.Errorf("%q is more than %v", *f.text, largest)
+		*f.size, err = inventory.ParseBytes(*f.text)
+		if err == nil && *f.size > modelLargest {
+			err = fmt.Errorf("%q is more than %v", *f.text, modelLargest)
 		}
 	default:
-		*f.rate, err = ParseBandwidth(*f.text)
+		*f.rate, err = inventory.ParseBandwidth(*f.text)
 	}
 	return err
 }
@@ -188,12 +189,7 @@ func ReadModelFile(path string) (fake.Model, *predict.Errors, error) {
 	return parseModel(path, data)
 }
 
-// ParseModel reads a model. The name is the file's; errors are [yamldoc.Problems].
-func ParseModel(name string, data []byte) (fake.Model, error) {
-	m, _, err := parseModel(name, data)
-	return m, err
-}
-
+// parseModel reads a model. The name is the file's; errors are [yamldoc.Problems].
 func parseModel(name string, data []byte) (fake.Model, *predict.Errors, error) {
 	doc, err := yamldoc.Parse(name, 1, data)
 	if err != nil {
@@ -236,12 +232,12 @@ func WriteModelErrors(w io.Writer, e *predict.Errors) error {
 	return nil
 }
 
-// WriteModel writes a model such that Parse reads the same.
+// WriteModel writes a model such that [ReadModelFile] reads the same.
 func WriteModel(w io.Writer, m fake.Model) error {
 	if _, err := fmt.Fprintln(w, "base: ideal"); err != nil {
 		return err
 	}
-	for _, f := range fields(&ModelSpec{}, &m) {
+	for _, f := range modelFields(&ModelSpec{}, &m) {
 		value := ""
 		switch {
 		case f.time != nil:
@@ -262,7 +258,7 @@ func WriteModel(w io.Writer, m fake.Model) error {
 	return err
 }
 
-// A Choice is how a larger file says a model: the name of one, a file beside it, or a spec in
+// A ModelChoice is how a larger file says a model: the name of one, a file beside it, or a spec in
 // place.
 type ModelChoice struct {
 	Word string     // a name or a file; "" is qemu

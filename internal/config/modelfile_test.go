@@ -1,4 +1,4 @@
-package inventory_test
+package config_test
 
 import (
 	"bytes"
@@ -11,8 +11,8 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/fake"
+	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/internal/yamldoc"
-	"github.com/godwit-vm/godwit/inventory"
 )
 
 func TestWhatIsWrittenIsRead(t *testing.T) {
@@ -29,10 +29,10 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 			DeltaRate: r(), BootTime: s(), ShutdownTime: s(),
 			Compression: rapid.IntRange(1, 1000).Draw(t, "compression")}
 		var text bytes.Buffer
-		if err := inventory.WriteModel(&text, want); err != nil {
+		if err := config.WriteModel(&text, want); err != nil {
 			t.Fatal(err)
 		}
-		got, err := inventory.ParseModel("m.yaml", text.Bytes())
+		got, _, err := config.ParseModel("m.yaml", text.Bytes())
 		if err != nil || got != want {
 			t.Fatalf("%s\n%v\ngot %+v\nwant %+v", text.Bytes(), err, got, want)
 		}
@@ -42,7 +42,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 func TestWhatIsNotSaidIsTheBase(t *testing.T) {
 	want := fake.QEMU()
 	want.SetUp, want.Compression = 5*time.Millisecond, 23
-	got, err := inventory.ParseModel("m.yaml", []byte("setUp: 5ms\ncompression: 23\n"))
+	got, _, err := config.ParseModel("m.yaml", []byte("setUp: 5ms\ncompression: 23\n"))
 	if err != nil || got != want {
 		t.Errorf("%v, got %+v, want %+v", err, got, want)
 	}
@@ -59,7 +59,7 @@ func TestProblemsNameTheLine(t *testing.T) {
 		"speed: 5":                    "m.yaml:1: speed: ",
 		"":                            "m.yaml:1: it is empty",
 	} {
-		_, err := inventory.ParseModel("m.yaml", []byte(text))
+		_, _, err := config.ParseModel("m.yaml", []byte(text))
 		_, are := errors.AsType[yamldoc.Problems](err)
 		if !are || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

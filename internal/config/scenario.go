@@ -37,8 +37,8 @@ type Spec struct {
 	// Control is how the controller decides: what a controller's own file says of it.
 	Control `yaml:",inline"`
 	// Model is what hypervisors cost: qemu (default), ideal, a file beside the scenario's
-	// own, or the fields of one: see package inventory.
-	Model inventory.ModelChoice `yaml:"model,omitempty"`
+	// own, or the fields of one.
+	Model ModelChoice `yaml:"model,omitempty"`
 	// Transport is how migrations cross the network.
 	Transport Transport `yaml:"transport,omitempty"`
 	Events    []string  `yaml:"events,omitempty"` // see [Verbs]

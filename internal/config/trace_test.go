@@ -28,7 +28,7 @@ func traced(t *testing.T, text string) (*config.Scenario, error) {
 	var model strings.Builder
 	m := fake.QEMU()
 	m.SwitchOver = 70 * time.Millisecond
-	if err := inventory.WriteModel(&model, m); err != nil {
+	if err := config.WriteModel(&model, m); err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(folder, "own.yaml"), model.String())
