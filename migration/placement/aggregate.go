@@ -105,10 +105,10 @@ func want(key, text string) Want {
 	return w
 }
 
-// Satisfied reports whether some value of the key, in some of the aggregates,
+// satisfied reports whether some value of the key, in some of the aggregates,
 // matches. A key that no aggregate has is not satisfied.
 // Source: Nova aggregate_instance_extra_specs.py (host_passes).
-func (w *Want) Satisfied(all []*Aggregate) bool {
+func (w *Want) satisfied(all []*Aggregate) bool {
 	for _, a := range all {
 		values := a.Values[w.Key]
 		for i := range values {

@@ -149,7 +149,7 @@ func (q *question) named() Decision {
 // best decides among all hosts.
 func (q *question) best() Decision {
 	at := q.candidates()
-	if i, ok := Best(q.weighers, q.VM, q.hosts, at, q.o); ok {
+	if i, ok := bestOf(q.weighers, q.VM, q.hosts, at, q.o); ok {
 		return Decision{Outcome: Accepted, Host: q.hosts[i].Name}
 	}
 	d := Decision{Outcome: NoHost}

@@ -29,7 +29,7 @@ func BenchmarkDecide(b *testing.B) {
 			Tenant: "shop", Tolerations: []placement.Toleration{{Key: "gpu", Exists: true}}}},
 		"demanding": demanding(),
 	}
-	configs := map[string]*placement.Config{"filters": {Weighers: placement.FreeMemory()}, "all": {}}
+	configs := map[string]*placement.Config{"filters": {Weighers: placement.Spread()[:1]}, "all": {}}
 	hosts := racks(10_000)
 	for _, name := range []string{"plain", "demanding"} {
 		for _, config := range []string{"filters", "all"} {

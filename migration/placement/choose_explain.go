@@ -150,7 +150,7 @@ func (q *question) misses() []NearMiss {
 // miss gives a host what it lacks, and sees what is left.
 func (q *question) miss(h *Host) NearMiss {
 	lack := lack(q.filters, q.VM, h, q.o)
-	larger := lack.Added(h)
+	larger := lack.added(h)
 	return NearMiss{Host: h.Name, Memory: lack.Memory, CPUs: lack.CPUs, Disk: lack.Disk,
 		Unless: CheckAll(q.filters, q.VM, &larger, q.o)}
 }

@@ -104,16 +104,15 @@
 //	           source            target
 //	at home    held by the VM
 //	moving     held by the move  held by the VM     after [Ledger.Accept]
-//	succeeded                    held by the VM     after [Ledger.Succeed]
 //	rolled back held by the VM                      after [Ledger.RollBack]
 //
 // Each step is one change: there is nothing between its two sides for a crash to
 // find. What a tenant holds is counted on both sides. A [Ledger] is made again
 // from its claims, so that a store keeps only these.
 //
-// A deadline frees nothing: [Ledger.Overdue] names the moves to ask about, and a
-// target that may run a VM keeps its reservation until the outcome is known. The package
-// reads no clock and holds no history: every step returns its [LedgerEntry].
+// A move that succeeded leaves the target with the VM: [Ledger.Drop], and [Ledger.Settle] there. A
+// deadline frees nothing: a target that may run a VM keeps its reservation until the outcome is
+// known. The package reads no clock and holds no history: every step returns its [LedgerEntry].
 // Source: Nova conductor/tasks/migrate.py (replace_allocation_with_migration): the
 // migration holds the source's allocation and the instance the target's.
 //

@@ -72,8 +72,8 @@ func allFilters() []Filter {
 	return all
 }
 
-// FilterNames lists the names of all conditions, in order.
-func FilterNames() []string {
+// filterNames lists the names of all conditions, in order.
+func filterNames() []string {
 	var names []string
 	for _, f := range AllFilters() {
 		names = append(names, f.Name)
@@ -92,7 +92,7 @@ func HardFilters() []Filter {
 // and the hard ones, which cannot be switched off. The name closed is read as cordon. An unknown name is an
 // error that lists the known ones.
 func SelectFilters(names []string) ([]Filter, error) {
-	known, names := FilterNames(), slices.Clone(names)
+	known, names := filterNames(), slices.Clone(names)
 	for i, name := range names {
 		names[i] = cmp.Or(formerNames[name], name)
 		name = names[i]

@@ -26,13 +26,13 @@ var idle = map[string]func(*VM, options) bool{
 		return len(p.CPUFeatures) == 0 && (len(p.HostFeatures) == 0 || !o.live())
 	},
 	"cpu-older": func(vm *VM, o options) bool {
-		return cpuOf(o.From()) == nil || wantedModel(vm, o) != "" || !o.live()
+		return cpuOf(o.sourceFacts()) == nil || wantedModel(vm, o) != "" || !o.live()
 	},
 	"cpu-vendor": func(vm *VM, o options) bool {
-		return !o.live() || vendorOf(o.From()) == ""
+		return !o.live() || vendorOf(o.sourceFacts()) == ""
 	},
 	"cpu-exact": func(vm *VM, o options) bool {
-		return !vm.Constraints.Platform.CPUExact || !o.live() || cpuOf(o.From()) == nil
+		return !vm.Constraints.Platform.CPUExact || !o.live() || cpuOf(o.sourceFacts()) == nil
 	},
 	"networks": func(vm *VM, _ options) bool {
 		return len(vm.Constraints.Networks) == 0

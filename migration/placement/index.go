@@ -156,14 +156,9 @@ type Count struct {
 	Hosts int
 }
 
-// Histogram counts the hosts that cannot take vm by check, the most frequent
-// first, then by name. A host with several reasons is counted for each. It
-// writes no explanations and so costs far less than Refusals.
-func (x *Index) Histogram(vm *VM, o Options) []Count {
-	return CountRefusals(x.filters, vm, x.tree.hosts, x.strict(o))
-}
-
-// CountRefusals counts, as Histogram does, the hosts that each filter refuses.
+// CountRefusals counts the hosts that each filter refuses, the most frequent first, then by
+// name. A host with several reasons is counted for each. It writes no explanations and so costs
+// far less than [Index.Refusals].
 func CountRefusals(all []Filter, vm *VM, hosts []Host, o Options) []Count {
 	counts := make([]Count, len(all))
 	for i := range all {

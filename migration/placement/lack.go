@@ -4,8 +4,8 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// A Shortage is what a host has too little of for a VM.
-type Shortage struct {
+// A shortage is what a host has too little of for a VM.
+type shortage struct {
 	Memory, Disk hypervisor.Bytes
 	CPUs         int
 }
@@ -13,8 +13,8 @@ type Shortage struct {
 // lack returns what host has too little of for vm, as far as all asks for it.
 func lack(
 	all []Filter, vm *VM, host *Host, o options,
-) Shortage {
-	var s Shortage
+) shortage {
+	var s shortage
 	for i := range all {
 		if !all[i].Refuses(vm, host, o) {
 			continue
@@ -36,13 +36,13 @@ func lack(
 	return s
 }
 
-// Added returns host with so much more of everything, nothing of it reserved and
+// added returns host with so much more of everything, nothing of it reserved and
 // nothing given away twice.
-func (s Shortage) Added(host *Host) Host {
+func (s shortage) added(host *Host) Host {
 	h := *host
 	h.Memory += s.Memory
 	h.CPUs += s.CPUs
-	if host.Facts != nil && s != (Shortage{}) {
+	if host.Facts != nil && s != (shortage{}) {
 		f := *host.Facts
 		if f.Memory.Total > 0 {
 			f.Memory.Total = f.Memory.Gross() + int64(s.Memory)

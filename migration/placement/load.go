@@ -120,7 +120,7 @@ func (l *Load) apply(vm *VM, facts *Facts, sign int) {
 	l.VMs += sign
 	l.Disk += hypervisor.Bytes(sign) * vm.Disk
 	for _, d := range vm.Constraints.Devices {
-		l.Devices = l.Devices.Plus(d.Class, sign*d.Count)
+		l.Devices = l.Devices.plus(d.Class, sign*d.Count)
 	}
 	held := l.Held[vm.ID]
 	held.Count += sign

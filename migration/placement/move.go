@@ -98,8 +98,8 @@ func (m *Move) wants() []Want {
 	return m.Wants
 }
 
-// From returns what is known about the source; nil when nothing is.
-func (o Options) From() *Facts {
+// sourceFacts returns what is known about the source; nil when nothing is.
+func (o Options) sourceFacts() *Facts {
 	if o.Move == nil {
 		return nil
 	}

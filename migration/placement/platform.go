@@ -37,7 +37,7 @@ func wantedArch(vm *VM, o options) string {
 	if want := vm.Constraints.Platform.Arch; want != "" || !o.live() {
 		return want
 	}
-	return archOf(o.From())
+	return archOf(o.sourceFacts())
 }
 
 func explainArch(vm *VM, h *Host, o options) (need, have string) {
@@ -139,7 +139,7 @@ func explainFeatures(vm *VM, h *Host, o options) (string, string) {
 // Source: Nova virt/libvirt/driver.py (_compare_cpu: a guest without a model of
 // its own is compared by its host's).
 func cpuOlder(vm *VM, h *Host, o options) bool {
-	from, to := cpuOf(o.From()), cpuOf(h.Facts)
+	from, to := cpuOf(o.sourceFacts()), cpuOf(h.Facts)
 	if from == to || from == nil || to == nil || wantedModel(vm, o) != "" || !o.live() ||
 		len(from.Features) == 0 || len(to.Features) == 0 {
 		return false
@@ -164,7 +164,7 @@ func missingFeature(wants, haves []string) int {
 
 func explainOlderCPU(_ *VM, h *Host, o options) (need, have string) {
 	var missing []string
-	for _, feature := range cpuOf(o.From()).Features {
+	for _, feature := range cpuOf(o.sourceFacts()).Features {
 		if !slices.Contains(cpuOf(h.Facts).Features, feature) {
 			missing = append(missing, feature)
 		}
@@ -184,12 +184,12 @@ func vendorOf(f *Facts) string {
 // Source: KubeVirt v1.8.0 watch/migration/migration.go (createTargetPod: the node's label
 // cpu-vendor.node.kubevirt.io is added to the target's selector).
 func vendorDiffers(_ *VM, h *Host, o options) bool {
-	from, to := vendorOf(o.From()), vendorOf(h.Facts)
+	from, to := vendorOf(o.sourceFacts()), vendorOf(h.Facts)
 	return o.live() && from != "" && to != "" && from != to
 }
 
 func explainVendor(_ *VM, h *Host, o options) (need, have string) {
-	return vendorOf(o.From()), vendorOf(h.Facts)
+	return vendorOf(o.sourceFacts()), vendorOf(h.Facts)
 }
 
 // cpuDiffers: the guest sees the processor itself, moves live, and the target's has other
@@ -198,7 +198,7 @@ func explainVendor(_ *VM, h *Host, o options) (need, have string) {
 // Source: libvirt docs/formatdomain (host-passthrough: source and target must be identical in
 // hardware, microcode and software).
 func cpuDiffers(vm *VM, h *Host, o options) bool {
-	from, to := cpuOf(o.From()), cpuOf(h.Facts)
+	from, to := cpuOf(o.sourceFacts()), cpuOf(h.Facts)
 	if !vm.Constraints.Platform.CPUExact || from == to || from == nil || to == nil || !o.live() ||
 		len(from.Features) == 0 || len(to.Features) == 0 {
 		return false
@@ -207,7 +207,7 @@ func cpuDiffers(vm *VM, h *Host, o options) bool {
 }
 
 func explainExactCPU(_ *VM, h *Host, o options) (need, have string) {
-	from, to := cpuOf(o.From()).Features, cpuOf(h.Facts).Features
+	from, to := cpuOf(o.sourceFacts()).Features, cpuOf(h.Facts).Features
 	without := func(all, some []string) (rest []string) {
 		for _, feature := range all {
 			if _, found := slices.BinarySearch(some, feature); !found {
@@ -244,12 +244,12 @@ func hypervisorDiffers(vm *VM, h *Host, o options) bool {
 	if want := vm.Constraints.Platform.Hypervisor; want != "" {
 		return have != want
 	}
-	from := softwareOf(o.From()).Kind
+	from := softwareOf(o.sourceFacts()).Kind
 	return o.live() && from != "" && have != "" && from != have
 }
 
 func explainHypervisor(vm *VM, h *Host, o options) (string, string) {
-	need := cmp.Or(vm.Constraints.Platform.Hypervisor, softwareOf(o.From()).Kind)
+	need := cmp.Or(vm.Constraints.Platform.Hypervisor, softwareOf(o.sourceFacts()).Kind)
 	return need, cmp.Or(softwareOf(h.Facts).Kind, "unknown")
 }
 
@@ -262,14 +262,14 @@ func hypervisorOlder(vm *VM, h *Host, o options) bool {
 	if vm.Constraints.Platform.MinVersion > have.Version {
 		return true
 	}
-	from := softwareOf(o.From())
+	from := softwareOf(o.sourceFacts())
 	return o.live() && from.Kind == have.Kind && have.Version != 0 && from.Version > have.Version
 }
 
 func explainVersion(vm *VM, h *Host, o options) (need, have string) {
 	want := vm.Constraints.Platform.MinVersion
 	if o.live() {
-		want = max(want, softwareOf(o.From()).Version)
+		want = max(want, softwareOf(o.sourceFacts()).Version)
 	}
 	have = "unknown"
 	if v := softwareOf(h.Facts).Version; v != 0 {

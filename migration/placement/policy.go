@@ -37,7 +37,7 @@ func aggregatesOf(h *Host) []*Aggregate {
 func specsFail(vm *VM, h *Host, o options) bool {
 	wants := o.asked(vm)
 	for i := range wants {
-		if !wants[i].Satisfied(aggregatesOf(h)) {
+		if !wants[i].satisfied(aggregatesOf(h)) {
 			return true
 		}
 	}
@@ -48,7 +48,7 @@ func explainSpecs(vm *VM, h *Host, o options) (need, have string) {
 	var needs, haves []string
 	all := aggregatesOf(h)
 	for _, want := range o.asked(vm) {
-		if want.Satisfied(all) {
+		if want.satisfied(all) {
 			continue
 		}
 		var values []string

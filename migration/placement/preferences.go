@@ -117,7 +117,7 @@ func members(
 // Source: godwit. oVirt takes the slower link of both hosts for the bandwidth of
 // a migration; Nova and Kubernetes do not look at the way.
 func cost(vm *VM, h *Host, o Options) float64 {
-	speed := cmp.Or(pathSpeed(o.From(), h.Facts), hypervisor.Gbit)
+	speed := cmp.Or(pathSpeed(o.sourceFacts(), h.Facts), hypervisor.Gbit)
 	return -(float64(vm.Memory-vm.Balloon) + float64(vm.Disk)) / float64(speed)
 }
 

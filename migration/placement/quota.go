@@ -86,17 +86,6 @@ func (u *QuotaUsage) Lacks(charges []QuotaCharge) []hypervisor.Reason {
 	return why
 }
 
-// Fits returns how many more copies with these charges are admitted at once, at most n.
-func (u *QuotaUsage) Fits(charges []QuotaCharge, n int) int {
-	for _, c := range charges {
-		k := key{c.Quota, c.Resource}
-		if l, bounded := u.limits[k]; bounded && c.Amount > 0 {
-			n = min(n, int(max(0, l.Hard-u.used[k])/c.Amount))
-		}
-	}
-	return n
-}
-
 // quotaText writes an amount of a resource: memory and storage in bytes, CPUs, or a number.
 func quotaText(resource string, amount int64) string {
 	switch {

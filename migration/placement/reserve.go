@@ -232,72 +232,26 @@ func over(check string, sum Amount, limit *Amount) []Reason {
 	return why
 }
 
-// Verify returns what an accepted move exceeds now, as [Ledger.Accept] would; an
-// unknown move is one reason. It is the late check, for a target that is being
-// prepared.
-func (l *Ledger) Verify(id hypervisor.JobID, limits Limits) []Reason {
-	vm, ok := l.open[id]
-	if !ok {
-		return []Reason{{Check: "reservation", Need: "an accepted move",
-			Have: fmt.Sprintf("no move %q", id)}}
-	}
-	c := l.held[vm]
-	return append(over("room", l.Used(c.Host), limits.Room),
-		over("quota", l.UsedBy(c.Tenant), limits.Quota)...)
-}
-
-// Extend gives a move another deadline. It is false, and changes nothing, when no such
-// move is open.
-func (l *Ledger) Extend(id hypervisor.JobID, deadline time.Time) bool {
-	vm, ok := l.open[id]
-	if !ok {
-		return false
-	}
-	l.held[vm].Deadline = deadline
-	if source := l.moving[id]; source != nil {
-		source.Deadline = deadline
-	}
-	return true
-}
-
-// Succeed ends a move: the VM keeps the target, and the source is free. It is
-// false, and changes nothing, when no such move is open.
-func (l *Ledger) Succeed(id hypervisor.JobID, now time.Time) (LedgerEntry, bool) {
-	return l.end(id, now, Succeeded)
-}
-
 // RollBack ends a move: the VM holds the source again, and the target is free.
 // It is false, and changes nothing, when no such move is open.
 func (l *Ledger) RollBack(id hypervisor.JobID, now time.Time) (LedgerEntry, bool) {
-	return l.end(id, now, RolledBack)
-}
-
-func (l *Ledger) end(id hypervisor.JobID, now time.Time, step ReservationStep) (LedgerEntry, bool) {
 	vm, ok := l.open[id]
 	if !ok {
 		return LedgerEntry{}, false
 	}
 	target, source := l.held[vm], l.moving[id]
-	e := LedgerEntry{At: now, Step: step, Move: id, VM: vm, Target: target.Host, Owner: target.Owner,
+	e := LedgerEntry{At: now, Step: RolledBack, Move: id, VM: vm, Target: target.Host, Owner: target.Owner,
 		Amount: target.Amount}
-	if source != nil {
-		e.Source = source.Host
-	}
-	keeps, leaves := target, source
-	if step == RolledBack {
-		keeps, leaves = source, target
-	}
-	if leaves != nil {
-		l.count(leaves, Amount{}.minus(leaves.Amount))
-	}
+	l.count(target, Amount{}.minus(target.Amount))
 	delete(l.open, id)
 	delete(l.moving, id)
-	if keeps == nil {
+	if source == nil {
 		delete(l.held, vm)
 		return e, true
 	}
-	*keeps = keeps.settled()
-	l.held[vm] = keeps
+	e.Source = source.Host
+	*source = source.settled()
+	l.held[vm] = source
 	return e, true
 }
 
@@ -319,19 +273,6 @@ func (l *Ledger) Drop(vm hypervisor.VMID, now time.Time) (LedgerEntry, bool) {
 		l.take(source)
 	}
 	return e, true
-}
-
-// Overdue lists the targets of moves whose deadline has passed, by move. They
-// keep their claims.
-func (l *Ledger) Overdue(now time.Time) []Reservation {
-	var late []Reservation
-	for _, vm := range l.open {
-		if c := l.held[vm]; !c.Deadline.IsZero() && now.After(c.Deadline) {
-			late = append(late, *c)
-		}
-	}
-	slices.SortFunc(late, func(a, b Reservation) int { return cmp.Compare(a.By, b.By) })
-	return late
 }
 
 // Used returns what is claimed of a host.

@@ -43,52 +43,35 @@ func limits(room, quota int) placement.Limits {
 }
 
 func TestTheTwoHoldersOfAMove(t *testing.T) {
-	for _, row := range []struct {
-		name    string
-		end     func(*placement.Ledger) (placement.LedgerEntry, bool)
-		step    placement.ReservationStep
-		settled hypervisor.HostName
-		memory  int
-	}{
-		{"success leaves the target with the VM", func(l *placement.Ledger) (placement.LedgerEntry, bool) {
-			return l.Succeed("m", noon)
-		}, placement.Succeeded, "n2", 4},
-		{"rolling back leaves the source", func(l *placement.Ledger) (placement.LedgerEntry, bool) {
-			return l.RollBack("m", noon)
-		}, placement.RolledBack, "n1", 3},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			l := ledger(t, home("vm", "n1", 3))
-			entry, why := l.Accept(plan("m", "vm", "n2"), limits(4, 7))
-			want := placement.LedgerEntry{At: noon, Step: placement.StepAccepted, Move: "m", VM: "vm",
-				Source: "n1", Target: "n2", Owner: "ann", Amount: reserveAmount(4)}
-			if diff := cmp.Diff(want, entry); diff != "" || why != nil {
-				t.Fatalf("accepted: %v (-want +got):\n%s", why, diff)
-			}
-			moving := []placement.Reservation{
-				{VM: "vm", Host: "n2", Tenant: "shop", Amount: reserveAmount(4), By: "m", Owner: "ann",
-					Deadline: noon.Add(time.Hour)},
-				{VM: "vm", Move: "m", Host: "n1", Tenant: "shop", Amount: reserveAmount(3), By: "m",
-					Owner: "ann", Deadline: noon.Add(time.Hour)},
-			}
-			if diff := cmp.Diff(moving, l.Claims()); diff != "" {
-				t.Fatalf("while it moves (-want +got):\n%s", diff)
-			}
-			if l.UsedBy("shop") != reserveAmount(7) || l.Used("n1") != reserveAmount(3) ||
-				l.Used("n2") != reserveAmount(4) {
-				t.Fatalf("both sides count: %v on n1, %v on n2", l.Used("n1"), l.Used("n2"))
-			}
-			if entry, ok := row.end(l); !ok || entry.Step != row.step || entry.Owner != "ann" {
-				t.Fatalf("ended with %+v, %v", entry, ok)
-			}
-			if _, again := row.end(l); again {
-				t.Error("it ends twice")
-			}
-			settled := []placement.Reservation{home("vm", row.settled, row.memory)}
-			if diff := cmp.Diff(settled, l.Claims()); diff != "" {
-				t.Errorf("afterwards (-want +got):\n%s", diff)
-			}
-		})
+	l := ledger(t, home("vm", "n1", 3))
+	entry, why := l.Accept(plan("m", "vm", "n2"), limits(4, 7))
+	want := placement.LedgerEntry{At: noon, Step: placement.StepAccepted, Move: "m", VM: "vm",
+		Source: "n1", Target: "n2", Owner: "ann", Amount: reserveAmount(4)}
+	if diff := cmp.Diff(want, entry); diff != "" || why != nil {
+		t.Fatalf("accepted: %v (-want +got):\n%s", why, diff)
+	}
+	moving := []placement.Reservation{
+		{VM: "vm", Host: "n2", Tenant: "shop", Amount: reserveAmount(4), By: "m", Owner: "ann",
+			Deadline: noon.Add(time.Hour)},
+		{VM: "vm", Move: "m", Host: "n1", Tenant: "shop", Amount: reserveAmount(3), By: "m",
+			Owner: "ann", Deadline: noon.Add(time.Hour)},
+	}
+	if diff := cmp.Diff(moving, l.Claims()); diff != "" {
+		t.Fatalf("while it moves (-want +got):\n%s", diff)
+	}
+	if l.UsedBy("shop") != reserveAmount(7) || l.Used("n1") != reserveAmount(3) ||
+		l.Used("n2") != reserveAmount(4) {
+		t.Fatalf("both sides count: %v on n1, %v on n2", l.Used("n1"), l.Used("n2"))
+	}
+	if entry, ok := l.RollBack("m", noon); !ok || entry.Step != placement.RolledBack || entry.Owner != "ann" {
+		t.Fatalf("ended with %+v, %v", entry, ok)
+	}
+	if _, again := l.RollBack("m", noon); again {
+		t.Error("it ends twice")
+	}
+	settled := []placement.Reservation{home("vm", "n1", 3)}
+	if diff := cmp.Diff(settled, l.Claims()); diff != "" {
+		t.Errorf("afterwards (-want +got):\n%s", diff)
 	}
 }
 
@@ -152,63 +135,6 @@ func TestStepsMayBeRepeated(t *testing.T) {
 	}
 }
 
-func TestADeadlineFreesNothing(t *testing.T) {
-	l := ledger(t, home("vm", "n1", 3))
-	l.Accept(plan("m", "vm", "n2"), placement.Limits{})
-	if late := l.Overdue(noon.Add(time.Hour)); len(late) > 0 {
-		t.Errorf("overdue at its deadline: %v", late)
-	}
-	late := l.Overdue(noon.Add(time.Hour + 1))
-	if len(late) != 1 || late[0].By != "m" || late[0].Host != "n2" || late[0].Owner != "ann" {
-		t.Errorf("overdue: %v", late)
-	}
-	if l.Used("n2") != reserveAmount(4) {
-		t.Error("the target was freed")
-	}
-}
-
-func TestAnExtendedMoveIsOverdueLater(t *testing.T) {
-	l := ledger(t, home("vm", "n1", 3))
-	l.Accept(plan("m", "vm", "n2"), placement.Limits{})
-	until := noon.Add(3 * time.Hour)
-	if l.Extend("another", until) || !l.Extend("m", until) {
-		t.Fatal("the move that is open is extended, and no other")
-	}
-	if late := l.Overdue(until); len(late) > 0 {
-		t.Errorf("overdue at its deadline: %v", late)
-	}
-	if late := l.Overdue(until.Add(1)); len(late) != 1 {
-		t.Errorf("overdue: %v", late)
-	}
-	for _, c := range l.Claims() { // on both sides
-		if !c.Deadline.Equal(until) {
-			t.Errorf("%+v has another deadline", c)
-		}
-	}
-	if l.Used("n1") != reserveAmount(3) || l.Used("n2") != reserveAmount(4) {
-		t.Error("what is held has changed")
-	}
-}
-
-// TestTheLateCheckSeesWhatTwoLedgersReserved: two schedulers, each with its own
-// view, both reserve the last room; together only one has it.
-func TestTheLateCheckSeesWhatTwoLedgersReserved(t *testing.T) {
-	a, b := ledger(t), ledger(t)
-	a.Accept(plan("m1", "v1", "n2"), limits(4, 99))
-	b.Accept(plan("m2", "v2", "n2"), limits(4, 99))
-	both := ledger(t, append(a.Claims(), b.Claims()...)...)
-	if why := both.Verify("m1", limits(4, 99)); len(why) != 1 || why[0].Check != "room-memory" {
-		t.Errorf("m1 is confirmed with %v", why)
-	}
-	both.RollBack("m2", noon)
-	if why := both.Verify("m1", limits(4, 99)); why != nil {
-		t.Errorf("alone m1 is refused: %v", why)
-	}
-	if why := both.Verify("m2", limits(4, 99)); len(why) != 1 {
-		t.Errorf("a move that was rolled back is confirmed: %v", why)
-	}
-}
-
 func TestNewRefusesClaimsThatCannotBeTogether(t *testing.T) {
 	held := placement.Reservation{VM: "vm", Host: "n2", By: "m"}
 	moving := placement.Reservation{VM: "vm", Host: "n1", Move: "m", By: "m"}
@@ -260,8 +186,7 @@ func TestNoInterleavingLeaks(t *testing.T) {
 				room := reserveAmount(w.rooms[p.Target])
 				w.l.Accept(p, placement.Limits{Room: &room})
 			},
-			"a move succeeds":   func(t *rapid.T) { w.end(t, ids.Draw(t, "id"), w.l.Succeed) },
-			"a move rolls back": func(t *rapid.T) { w.end(t, ids.Draw(t, "id"), w.l.RollBack) },
+			"a move rolls back": func(t *rapid.T) { w.rollBack(t, ids.Draw(t, "id")) },
 			"a VM is gone": func(t *rapid.T) {
 				w.l.Drop(vms.Draw(t, "vm"), noon)
 			},
@@ -282,14 +207,12 @@ func TestNoInterleavingLeaks(t *testing.T) {
 	})
 }
 
-func (w *reserveWorld) end(
-	t *rapid.T, id hypervisor.JobID, how func(hypervisor.JobID, time.Time) (placement.LedgerEntry, bool),
-) {
+func (w *reserveWorld) rollBack(t *rapid.T, id hypervisor.JobID) {
 	open := false
 	for _, c := range w.l.Claims() {
 		open = open || c.By == id && id != ""
 	}
-	if _, ok := how(id, noon); ok != open {
+	if _, ok := w.l.RollBack(id, noon); ok != open {
 		t.Fatalf("the end of %q: %v, want %v", id, ok, open)
 	}
 	for _, c := range w.l.Claims() {

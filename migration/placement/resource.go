@@ -67,9 +67,9 @@ func (d Devices) Of(class string) int {
 	return 0
 }
 
-// Plus returns d with n more devices of a class, in memory of its own. A class
+// plus returns d with n more devices of a class, in memory of its own. A class
 // of which there is none is left out.
-func (d Devices) Plus(class string, n int) Devices {
+func (d Devices) plus(class string, n int) Devices {
 	sum := DeviceCount{class, d.Of(class) + n}
 	rest := Devices(nil)
 	for _, c := range d {

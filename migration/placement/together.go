@@ -140,13 +140,13 @@ func cross(a, b [][]Requirement) ([][]Requirement, bool) {
 	return all, true
 }
 
-// Binds reports whether a rule keeps the members of its group on one host.
-func (r *GroupRule) Binds() bool { return r.Policy == Affinity && r.Domain == "" }
+// binds reports whether a rule keeps the members of its group on one host.
+func (r *GroupRule) binds() bool { return r.Policy == Affinity && r.Domain == "" }
 
 // Binding lists the groups whose rules keep the VM with others on one host.
 func (c *Constraints) Binding() (names []string) {
 	for i := range c.Groups {
-		if r := &c.Groups[i]; r.Binds() && !slices.Contains(names, r.Group) {
+		if r := &c.Groups[i]; r.binds() && !slices.Contains(names, r.Group) {
 			names = append(names, r.Group)
 		}
 	}
@@ -165,7 +165,7 @@ func grouped(vms []*VM) (all []GroupRule, fits bool) {
 	fits = true
 	for i, vm := range vms {
 		for _, r := range vm.Constraints.Groups {
-			if r.Binds() || slices.ContainsFunc(vms[:i], func(o *VM) bool { return o.obeys(r) }) {
+			if r.binds() || slices.ContainsFunc(vms[:i], func(o *VM) bool { return o.obeys(r) }) {
 				continue
 			}
 			more := -1

@@ -51,9 +51,6 @@ func Pack() []Weigher {
 	return all
 }
 
-// FreeMemory returns the one preference that [Index.Best] applies.
-func FreeMemory() []Weigher { return slices.Clone(weighers[:1]) }
-
 // SelectWeighers returns Spread with other multipliers, by name. An unknown name is an
 // error that lists the known ones, and a multiplier that is no number another.
 func SelectWeighers(multipliers map[string]float64) ([]Weigher, error) {
@@ -105,9 +102,9 @@ func weighIdle(w *Weigher, vm *VM) bool {
 		(w.Name == "soft-affinity" || w.Name == "soft-anti-affinity")
 }
 
-// Best returns the position in hosts of the best of the given ones; false when
+// bestOf returns the position in hosts of the best of the given ones; false when
 // none is given. It is the first of [Rank].
-func Best(
+func bestOf(
 	ws []Weigher, vm *VM, hosts []Host, at []int, o Options,
 ) (int, bool) {
 	if len(at) == 0 {
