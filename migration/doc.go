@@ -119,7 +119,7 @@
 //
 // Differences from KubeVirt:
 //
-// [MatchPolicies], [ResolveOptions] and [ExplainPolicy] differ from KubeVirt v1.9.0 in the following.
+// [ResolveOptions] and [ExplainPolicy] differ from KubeVirt v1.9.0 in the following.
 // The same methods of PolicyMatcher{Compatible: true} do not.
 //
 //  1. VM labels that are nil are an empty set. KubeVirt then ignores both
@@ -139,9 +139,7 @@
 // This package reads no clock, does no I/O, and keeps nothing between calls. It
 // never changes its arguments.
 //
-// In code (the examples of [ResolveOptions] and [ExplainPolicy] run):
-//
-//	best := MatchPolicies(policies, vmLabels, namespaceLabels) // nil: none matches
+// The examples of [ResolveOptions] and [ExplainPolicy] show it in code.
 //
 // # Limits
 //

@@ -88,7 +88,7 @@ func (r *PolicyRule) UnmarshalText(text []byte) error {
 }
 
 // ExplainPolicy says for every policy whether it matches, and why it won or lost. It
-// agrees with [MatchPolicies].
+// agrees with [ResolveOptions].
 func ExplainPolicy(policies []Policy, vm, namespace Labels) PolicyExplanation {
 	return PolicyMatcher{}.Explain(policies, vm, namespace)
 }
@@ -174,9 +174,6 @@ func differences(whose string, selector, labels Labels) []PolicyProblem {
 	}
 	return all
 }
-
-// Matched reports whether the policy matches the VM.
-func (v PolicyResult) Matched() bool { return v.Outcome == Won || v.Outcome == Lost }
 
 // String explains to people, one line for each policy.
 func (e PolicyExplanation) String() string {

@@ -24,6 +24,9 @@ func RuleHolds(s *State, o *Observation) bool {
 	return slices.ContainsFunc(rules[:], func(r rule) bool { return r.holds(s, o) })
 }
 
+// OnVM reports whether KubeVirt records the note on the VM, not on the migration.
+func (n Note) OnVM() bool { return n == noteMarkedFailed || n == noteBackoff }
+
 // AllConditions lists the conditions in a fixed order.
 func AllConditions() []Condition {
 	all := make([]Condition, len(conditionNames))

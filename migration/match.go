@@ -2,20 +2,13 @@ package migration
 
 import "cmp"
 
-// A Matcher finds the policy for a VM. The zero value is godwit's own way, which
-// [MatchPolicies], [ResolveOptions] and [ExplainPolicy] use.
+// A PolicyMatcher finds the policy for a VM. The zero value is godwit's own way, which
+// [ResolveOptions] and [ExplainPolicy] use.
 type PolicyMatcher struct {
 	// Compatible decides as KubeVirt does, bugs included: with VM labels that
 	// are nil, every policy that has selectors matches, with no labels. The
 	// package's documentation lists the differences. Default false.
 	Compatible bool
-}
-
-// MatchPolicies returns the policy for a VM with these labels in a namespace with those,
-// or nil when none matches. The result points into policies. Their order does
-// not matter as long as their names differ.
-func MatchPolicies(policies []Policy, vm, namespace Labels) *Policy {
-	return PolicyMatcher{}.Match(policies, vm, namespace)
 }
 
 // ResolveOptions returns the options of a migration and the name of the policy that
@@ -24,7 +17,9 @@ func ResolveOptions(c Cluster, policies []Policy, vm, namespace Labels) (Options
 	return PolicyMatcher{}.Resolve(c, policies, vm, namespace)
 }
 
-// Match is [MatchPolicies] in the way that m says.
+// Match returns the policy for a VM with these labels in a namespace with those,
+// or nil when none matches. The result points into policies. Their order does
+// not matter as long as their names differ.
 // Source: KubeVirt v1.9.0 migrationpolicy.go:44 (matchPolicy).
 func (m PolicyMatcher) Match(policies []Policy, vm, namespace Labels) *Policy {
 	var best match

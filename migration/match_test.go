@@ -139,7 +139,7 @@ var matching = []struct {
 func TestMatch(t *testing.T) {
 	for _, tt := range matching {
 		t.Run(tt.name, func(t *testing.T) {
-			got := nameOf(migration.MatchPolicies(tt.policies, tt.vm, tt.namespace))
+			got := nameOf(migration.PolicyMatcher{}.Match(tt.policies, tt.vm, tt.namespace))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("our own matcher (-want +got):\n%s", diff)
 			}
@@ -154,14 +154,14 @@ func TestMatch(t *testing.T) {
 
 func TestMatchPointsIntoTheList(t *testing.T) {
 	policies := []migration.Policy{selecting("a", labels{"a": "1"}, nil), selecting("b", nil, nil)}
-	if got := migration.MatchPolicies(policies, nil, nil); got != &policies[1] {
+	if got := (migration.PolicyMatcher{}).Match(policies, nil, nil); got != &policies[1] {
 		t.Errorf("Match returned %p, want the second of the list, %p", got, &policies[1])
 	}
 }
 
 func TestOfTwoPoliciesWithOneNameTheFirstInTheListWins(t *testing.T) {
 	policies := []migration.Policy{selecting("p", nil, nil), selecting("p", nil, nil)}
-	if got := migration.MatchPolicies(policies, nil, nil); got != &policies[0] {
+	if got := (migration.PolicyMatcher{}).Match(policies, nil, nil); got != &policies[0] {
 		t.Errorf("Match returned %p, want the first of the list, %p", got, &policies[0])
 	}
 }

@@ -63,6 +63,3 @@ func (n Note) Reason() string { return cmp.Or(normal[n], warnings[n], "FailedMig
 
 // Warning reports whether the note is a warning.
 func (n Note) Warning() bool { return normal[n] == "" }
-
-// OnVM reports whether the note is recorded on the VM, not on the migration.
-func (n Note) OnVM() bool { return n == noteMarkedFailed || n == noteBackoff }

@@ -47,7 +47,7 @@ func TestOurOwnMatcherIsTheOracleWithEmptyMapsForNil(t *testing.T) {
 			known = labels{}
 		}
 		want := oracleMatch(w.policies, known, w.namespace)
-		winner := migration.MatchPolicies(w.policies, w.vm, w.namespace)
+		winner := migration.PolicyMatcher{}.Match(w.policies, w.vm, w.namespace)
 		got := slices.IndexFunc(w.policies, func(p migration.Policy) bool {
 			return winner != nil && winner.Name == p.Name
 		})
@@ -100,7 +100,7 @@ func TestAPolicyThatSelectsOnEveryLabelWins(t *testing.T) {
 			return p.Selectors != nil && len(p.Selectors.VM) >= len(w.vm) &&
 				len(p.Selectors.Namespace) >= len(w.namespace)
 		})
-		winner := migration.MatchPolicies(append(rivals, best), w.vm, w.namespace)
+		winner := migration.PolicyMatcher{}.Match(append(rivals, best), w.vm, w.namespace)
 		policySame(t, "the winner", "zzz", nameOf(winner))
 	})
 }
@@ -108,14 +108,14 @@ func TestAPolicyThatSelectsOnEveryLabelWins(t *testing.T) {
 func TestNoMatchingPolicyBeatsTheWinner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawKnownWorld(t)
-		winner := migration.MatchPolicies(w.policies, w.vm, w.namespace)
+		winner := migration.PolicyMatcher{}.Match(w.policies, w.vm, w.namespace)
 		for _, p := range w.policies {
-			if nameOf(migration.MatchPolicies([]migration.Policy{p}, w.vm, w.namespace)) == "" {
+			if nameOf(migration.PolicyMatcher{}.Match([]migration.Policy{p}, w.vm, w.namespace)) == "" {
 				continue
 			}
 			pair := []migration.Policy{p, *winner}
 			policySame(t, "the winner over "+p.Name, winner.Name,
-				nameOf(migration.MatchPolicies(pair, w.vm, w.namespace)))
+				nameOf(migration.PolicyMatcher{}.Match(pair, w.vm, w.namespace)))
 		}
 	})
 }
@@ -145,7 +145,7 @@ func TestExplainAgreesWithResolve(t *testing.T) {
 				return p.Name == v.Policy
 			})
 			alone := m.Match(w.policies[i:i+1], w.vm, w.namespace)
-			policySame(t, v.Policy+" matches", alone != nil, v.Matched())
+			policySame(t, v.Policy+" matches", alone != nil, v.Outcome == migration.Won || v.Outcome == migration.Lost)
 			policySame(t, v.Policy+" won", v.Policy == name && name != "", v.Outcome == migration.Won)
 			policySame(t, v.Policy+" differs", v.Outcome == migration.LabelsDiffer, v.Differences != nil)
 			policySame(t, v.Policy+" compares", v.Against == "", v.By == migration.Nothing)
@@ -272,7 +272,7 @@ func TestAnOverlapIsATieThatTheFirstNameWins(t *testing.T) {
 			if p.Selectors == nil {
 				continue
 			}
-			winner := migration.MatchPolicies(policies, p.Selectors.VM, p.Selectors.Namespace)
+			winner := migration.PolicyMatcher{}.Match(policies, p.Selectors.VM, p.Selectors.Namespace)
 			policySame(t, p.Name+" overlaps", winner.Name != p.Name,
 				overlapping["selectors of "+p.Name])
 		}
