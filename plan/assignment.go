@@ -67,7 +67,7 @@ func (b *assignment) ask(vm int) question {
 		seen = b.hosts
 	}
 	return question{b: b, vm: &v.VM, rules: b.rules, o: placement.Options{Source: b.hosts[at].Name,
-		Move: v.Compare(b.hosts[at].Name, seen)}}
+		Move: v.compare(b.hosts[at].Name, seen)}}
 }
 
 // fits reports whether a host takes the VM. Most VMs go to the first host that is asked: which rules can

@@ -269,7 +269,7 @@ func (p *maintenancePlanner) alone(now *Fleet, h int) (*trial, DrainPlan) {
 // obstacle says why a host cannot be serviced, even alone.
 func (p *maintenancePlanner) obstacle(now *Fleet, h int) Obstacle {
 	t, a := p.alone(now, h)
-	left := now.Weigh(a.Left)
+	left := now.weigh(a.Left)
 	o := Obstacle{Host: now.Hosts[h].Name, Left: append([]hypervisor.VMID{}, a.Left...),
 		Cannot: a.Cannot, Proof: a.Proof, Moves: []Move{}}
 	switch {

@@ -170,7 +170,7 @@ func (p *planner) better(a, b attempt) bool {
 // weight returns how many VMs some are, with all members of groups.
 func (p *planner) weight(vms []int) (n int) {
 	for _, vm := range vms {
-		n += p.fleet.VMs[vm].Weight()
+		n += p.fleet.VMs[vm].weight()
 	}
 	return n
 }
@@ -179,7 +179,7 @@ func (p *planner) weight(vms []int) (n int) {
 func (p *planner) cost(moves []Move) (n int) {
 	for i := range moves {
 		vm, _ := p.fleet.VMAt(moves[i].VM)
-		n += p.fleet.VMs[vm].Weight()
+		n += p.fleet.VMs[vm].weight()
 	}
 	return n
 }
@@ -207,8 +207,8 @@ func (p *planner) best(depth int) attempt {
 }
 
 // memory and processors are what a VM may have little of: of a group each member.
-func memory(v *VM) int64     { return int64(v.Demand()) / int64(v.Weight()) }
-func processors(v *VM) int64 { return int64(v.DemandCPUs()) / int64(v.Weight()) }
+func memory(v *VM) int64     { return int64(v.Demand()) / int64(v.weight()) }
+func processors(v *VM) int64 { return int64(v.DemandCPUs()) / int64(v.weight()) }
 
 // easiest returns the VMs to leave, first those that need least of something: of small ones more
 // find room.

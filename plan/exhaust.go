@@ -143,7 +143,7 @@ func (x *search) expand(at int) {
 		}
 		after := left
 		if x.drained[s.Home(vm)] {
-			after -= x.fleet.VMs[vm].Weight()
+			after -= x.fleet.VMs[vm].weight()
 		}
 		q := s.Ask(vm)
 		for host := range x.fleet.Hosts {
@@ -153,7 +153,7 @@ func (x *search) expand(at int) {
 			next := s.Clone()
 			if next.Move(vm, host) {
 				x.add(node{s: next, from: at, move: s.Name(vm, host),
-					moves: moves + x.fleet.VMs[vm].Weight(), left: after})
+					moves: moves + x.fleet.VMs[vm].weight(), left: after})
 			}
 		}
 	}

@@ -6,6 +6,12 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
+// Weight is weight.
+func (v *VM) Weight() int { return v.weight() }
+
+// Weigh is weigh.
+func (f *Fleet) Weigh(ids []hypervisor.VMID) int { return f.weigh(ids) }
+
 // MaintenanceUnbounded is Maintenance without the bound on batches.
 func MaintenanceUnbounded(r *Request) MaintenancePlan {
 	all := *r

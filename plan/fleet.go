@@ -35,21 +35,21 @@ type VM struct {
 	Restarts bool
 }
 
-// Compare returns what the filters of its move ask of hosts, of which one is its source; none is where source is "". It
+// compare returns what the filters of its move ask of hosts, of which one is its source; none is where source is "". It
 // is a rebuild where the VM is nowhere or leaves by a restart: what only a live move needs is not asked then.
-func (v *VM) Compare(source hypervisor.HostName, hosts []placement.Host) *placement.Move {
+func (v *VM) compare(source hypervisor.HostName, hosts []placement.Host) *placement.Move {
 	m := placement.CompareHosts(&v.VM, source, hosts)
 	m.Rebuild = source == "" || v.Restarts
 	return m
 }
 
-// Weight returns how many VMs are on a host with it: one, or the members of the group that it stands for.
-func (v *VM) Weight() int { return max(1, v.Members) }
+// weight returns how many VMs are on a host with it: one, or the members of the group that it stands for.
+func (v *VM) weight() int { return max(1, v.Members) }
 
-// Weigh returns how many VMs some are, with all members of groups.
-func (f *Fleet) Weigh(ids []hypervisor.VMID) (n int) {
+// weigh returns how many VMs some are, with all members of groups.
+func (f *Fleet) weigh(ids []hypervisor.VMID) (n int) {
 	for _, vm := range f.byID(ids) {
-		n += f.VMs[vm].Weight()
+		n += f.VMs[vm].weight()
 	}
 	return n
 }

@@ -12,8 +12,8 @@ import (
 // its ID.
 type Groups map[hypervisor.VMID][]hypervisor.VMID
 
-// Of returns the VMs for which one stands: itself, if it stands for no others.
-func (g Groups) Of(vm hypervisor.VMID) []hypervisor.VMID {
+// of returns the VMs for which one stands: itself, if it stands for no others.
+func (g Groups) of(vm hypervisor.VMID) []hypervisor.VMID {
 	if all := g[vm]; all != nil {
 		return all
 	}
@@ -23,7 +23,7 @@ func (g Groups) Of(vm hypervisor.VMID) []hypervisor.VMID {
 // Each returns the VMs for which others stand, by ID.
 func (g Groups) Each(vms []hypervisor.VMID) (all []hypervisor.VMID) {
 	for _, vm := range vms {
-		all = append(all, g.Of(vm)...)
+		all = append(all, g.of(vm)...)
 	}
 	slices.Sort(all)
 	return all
@@ -37,7 +37,7 @@ func (g Groups) Waves(waves []Wave) []Wave {
 	all := make([]Wave, len(waves))
 	for i, wave := range waves {
 		for _, m := range wave {
-			for _, vm := range g.Of(m.VM) {
+			for _, vm := range g.of(m.VM) {
 				all[i] = append(all[i], Move{VM: vm, Source: m.Source, Target: m.Target})
 			}
 		}
@@ -48,7 +48,7 @@ func (g Groups) Waves(waves []Wave) []Wave {
 // more counts the VMs for which others stand, beside these.
 func (g Groups) more(vms []hypervisor.VMID) (n int) {
 	for _, vm := range vms {
-		n += len(g.Of(vm)) - 1
+		n += len(g.of(vm)) - 1
 	}
 	return n
 }

@@ -99,7 +99,7 @@ func (x *prover) stay(c *Certificate) int {
 		switch {
 		case !x.drained[x.start.Home(vm)]:
 		case slices.Contains(x.leavers, vm):
-			stays = append(stays, staying{amount, int64(v.Weight())})
+			stays = append(stays, staying{amount, int64(v.weight())})
 		default:
 			need -= amount
 		}
@@ -198,7 +198,7 @@ func (x *prover) taker(vm int, hosts []placement.Host, keep []int) func(host int
 	}
 	v := x.relaxed(vm, keep)
 	o := placement.Options{Source: v.Home}
-	o.Move = v.Compare(o.Source, hosts)
+	o.Move = v.compare(o.Source, hosts)
 	rules := placement.Active(x.fleet.Rules(), &v.VM, o)
 	return func(host int) bool { return placement.FitsAll(rules, &v.VM, &hosts[host], o) }
 }
@@ -359,7 +359,7 @@ func (x *prover) names(vms []int) []hypervisor.VMID {
 func (x *prover) refusals(vm int, keep []int) []Refusal {
 	v, hosts := x.relaxed(vm, keep), x.kept(keep)
 	o := placement.Options{Source: v.Home}
-	o.Move = v.Compare(o.Source, hosts)
+	o.Move = v.compare(o.Source, hosts)
 	var all []Refusal
 	for host := range hosts {
 		if hosts[host].Name == o.Source {

@@ -104,11 +104,11 @@ func (s *State) survey(vm int) *placement.Move {
 	v, at := &s.fleet.VMs[vm], s.home[vm]
 	switch {
 	case at == nowhere:
-		return v.Compare("", s.hosts)
+		return v.compare("", s.hosts)
 	case len(v.Constraints.Groups) == 0:
-		return v.Compare(s.hosts[at].Name, s.hosts[at:at+1])
+		return v.compare(s.hosts[at].Name, s.hosts[at:at+1])
 	}
-	return v.Compare(s.hosts[at].Name, s.hosts)
+	return v.compare(s.hosts[at].Name, s.hosts)
 }
 
 // Fits reports whether a host takes the VM.
