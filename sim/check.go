@@ -134,21 +134,21 @@ func (w *World) Slots() *migration.Slots { return &w.watch.Slots }
 func (w *World) Limits() migration.Limits { return w.limits }
 
 // Deleted implements [InvariantWorld].
-func (w *World) Deleted(vm hypervisor.VMID) bool { return w.watch.deleted[vm] }
+func (s *invariantView) Deleted(vm hypervisor.VMID) bool { return s.watch.deleted[vm] }
 
-// Down implements [InvariantWorld].
-func (w *World) Down(host hypervisor.HostName) bool { return w.watch.powerless[host] }
+// down reports whether a host has no power.
+func (w *World) down(host hypervisor.HostName) bool { return w.watch.powerless[host] }
 
 // Claims implements [InvariantWorld].
-func (w *World) Claims() []placement.Reservation { return w.boss.Claims() }
+func (s *invariantView) Claims() []placement.Reservation { return s.boss.Claims() }
 
 // Faulty implements [InvariantWorld].
 func (w *World) Faulty() bool { return w.watch.faulty }
 
 // Unexplained implements [InvariantWorld].
-func (w *World) Unexplained() []string {
+func (s *invariantView) Unexplained() []string {
 	var list []string
-	for _, e := range w.Evacuations() {
+	for _, e := range s.Evacuations() {
 		for _, left := range e.Left {
 			if len(left.Reasons) == 0 {
 				list = append(list, string(left.VM)+" stays on "+string(e.Host)+" for no reason")

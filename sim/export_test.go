@@ -5,5 +5,8 @@ type (
 	LowerBound = lowerBound
 )
 
+// Unmarked reports whether the controller remembers nothing of the store.
+func (w *World) Unmarked() bool { return w.past.unmarked }
+
 // EventQueue is the name that tests call it by.
 type EventQueue[T any] = eventQueue[T]

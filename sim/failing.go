@@ -50,7 +50,7 @@ func (p *people) beside(w *World, host hypervisor.HostName, boot int, s store.St
 	if host == "" {
 		power := &power{world: w, config: &p.config, since: map[string]time.Duration{}}
 		c := p.config.Controller
-		c.Unmarked, c.Vouched = w.Unmarked(), w.vouch
+		c.Unmarked, c.Vouched = w.past.unmarked, w.vouch
 		return controller.NewFailover(c, s, power, w)
 	}
 	if p.claims {
@@ -88,7 +88,7 @@ func (p *power) Cut(_ context.Context, host hypervisor.HostName, attempt string)
 		p.world.At(workqueue.Later(p.world.Now(), p.config.CutTakes), CrashHost{Host: host, For: p.config.ReturnAfter})
 		return "", nil
 	}
-	if p.world.Now()-began < p.config.CutTakes || !p.world.Down(host) {
+	if p.world.Now()-began < p.config.CutTakes || !p.world.down(host) {
 		return "", nil
 	}
 	return "a switch", nil

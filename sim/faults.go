@@ -119,7 +119,7 @@ func (w *World) crash(host hypervisor.HostName, who string, lasts time.Duration,
 	w.kill(p)
 	w.watchLease(p)
 	w.later(lasts, func(w *World) {
-		if p.brain == nil && !w.Down(host) {
+		if p.brain == nil && !w.down(host) {
 			w.say(host, "", who+" restarts")
 			w.spawn(p)
 			w.hears(p)
@@ -154,7 +154,7 @@ func (w *World) heard(p *participant) {
 	h := w.HostRecord(p.host)
 	switch {
 	case h == nil || w.config.Beside != nil || p.as != "":
-	case h.Fenced && h.ByOperator() && h.Refuted() == "" && !w.Down(p.host):
+	case h.Fenced && h.ByOperator() && h.Refuted() == "" && !w.down(p.host):
 		w.say(p.host, "", "lives although "+h.Fencing.By+" says that it is off")
 		w.changeHost(p.host, func(h *store.Host) {
 			fencing := *h.Fencing
@@ -254,7 +254,7 @@ func (e KillVM) happen(w *World) {
 }
 
 func (e CrashHost) happen(w *World) {
-	if w.Down(e.Host) {
+	if w.down(e.Host) {
 		return
 	}
 	w.fault(e.Host, "host loses power")
@@ -266,7 +266,7 @@ func (e CrashHost) happen(w *World) {
 
 func (e Fence) happen(w *World) {
 	w.fault(e.Host, "fenced")
-	if !w.Down(e.Host) {
+	if !w.down(e.Host) {
 		w.powerOff(e.Host)
 	}
 	w.changeHost(e.Host, func(h *store.Host) {
@@ -288,7 +288,7 @@ func (w *World) powerOff(host hypervisor.HostName) {
 }
 
 func (e Return) happen(w *World) {
-	if !w.Down(e.Host) {
+	if !w.down(e.Host) {
 		return
 	}
 	w.fault(e.Host, "host returns")

@@ -7,10 +7,10 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// FlakyHypervisor is an agent's connection to its hypervisor. When the daemon at the
+// flakyHypervisor is an agent's connection to its hypervisor. When the daemon at the
 // other end is dead, or the process at this end is, it is not reached and nothing
 // takes effect.
-type FlakyHypervisor struct {
+type flakyHypervisor struct {
 	Real  hypervisor.Hypervisor
 	Store *FlakyStore // the same process's
 	Dead  bool        // the daemon
@@ -18,7 +18,7 @@ type FlakyHypervisor struct {
 
 var errHungUp = errors.New("connection refused")
 
-func (h *FlakyHypervisor) check(op string) error {
+func (h *flakyHypervisor) check(op string) error {
 	if h.Dead || h.Store.Died {
 		return &hypervisor.Error{Op: op, Kind: hypervisor.Transient, Err: errHungUp}
 	}
@@ -26,7 +26,7 @@ func (h *FlakyHypervisor) check(op string) error {
 }
 
 // Host implements [hypervisor.Hypervisor].
-func (h *FlakyHypervisor) Host(ctx context.Context) (hypervisor.Host, error) {
+func (h *flakyHypervisor) Host(ctx context.Context) (hypervisor.Host, error) {
 	if err := h.check("Host"); err != nil {
 		return hypervisor.Host{}, err
 	}
@@ -34,7 +34,7 @@ func (h *FlakyHypervisor) Host(ctx context.Context) (hypervisor.Host, error) {
 }
 
 // Domains implements [hypervisor.Hypervisor].
-func (h *FlakyHypervisor) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
+func (h *flakyHypervisor) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	if err := h.check("Domains"); err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (h *FlakyHypervisor) Domains(ctx context.Context) ([]hypervisor.Domain, err
 }
 
 // Domain implements [hypervisor.Hypervisor].
-func (h *FlakyHypervisor) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domain, error) {
+func (h *flakyHypervisor) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domain, error) {
 	if err := h.check("Domain"); err != nil {
 		return hypervisor.Domain{}, err
 	}
@@ -50,7 +50,7 @@ func (h *FlakyHypervisor) Domain(ctx context.Context, vm hypervisor.VMID) (hyper
 }
 
 // Receive implements [hypervisor.Hypervisor].
-func (h *FlakyHypervisor) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address,
+func (h *flakyHypervisor) Receive(ctx context.Context, in hypervisor.Incoming) (hypervisor.Address,
 	error) {
 	if err := h.check("Receive"); err != nil {
 		return "", err
@@ -59,7 +59,7 @@ func (h *FlakyHypervisor) Receive(ctx context.Context, in hypervisor.Incoming) (
 }
 
 // Migrate implements [hypervisor.Hypervisor].
-func (h *FlakyHypervisor) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
+func (h *flakyHypervisor) Migrate(ctx context.Context, out hypervisor.Outgoing) error {
 	if err := h.check("Migrate"); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (h *FlakyHypervisor) Migrate(ctx context.Context, out hypervisor.Outgoing) 
 }
 
 // Progress implements [hypervisor.Hypervisor].
-func (h *FlakyHypervisor) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.Progress,
+func (h *flakyHypervisor) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.Progress,
 	error) {
 	if err := h.check("Progress"); err != nil {
 		return hypervisor.Progress{}, err
@@ -76,7 +76,7 @@ func (h *FlakyHypervisor) Progress(ctx context.Context, job hypervisor.JobID) (h
 }
 
 // Adjust implements [hypervisor.Hypervisor].
-func (h *FlakyHypervisor) Adjust(ctx context.Context, job hypervisor.JobID,
+func (h *flakyHypervisor) Adjust(ctx context.Context, job hypervisor.JobID,
 	a hypervisor.Adjustment) error {
 	if err := h.check("Adjust"); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (h *FlakyHypervisor) Adjust(ctx context.Context, job hypervisor.JobID,
 }
 
 // Do implements [hypervisor.Hypervisor].
-func (h *FlakyHypervisor) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command) error {
+func (h *flakyHypervisor) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command) error {
 	if err := h.check("Do"); err != nil {
 		return err
 	}

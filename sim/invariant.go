@@ -85,11 +85,11 @@ var Invariants = []Invariant{
 	{Name: "explained", Says: "every VM that stays on a drained host has a reason", AtRest: explained},
 }
 
-// Laws are the invariants, by when they are checked.
-type Laws struct{ OfVM, OfMigration, AtRest []*Invariant }
+// laws are the invariants, by when they are checked.
+type laws struct{ OfVM, OfMigration, AtRest []*Invariant }
 
 // sortedLaws returns [Invariants], sorted.
-func sortedLaws() (l Laws) {
+func sortedLaws() (l laws) {
 	for i := range Invariants {
 		switch inv := &Invariants[i]; {
 		case inv.OfVM != nil:

@@ -70,13 +70,13 @@ func (e Answer) happen(w *World) {
 }
 
 func (e Reboot) happen(w *World) {
-	if w.Down(e.Host) {
+	if w.down(e.Host) {
 		return
 	}
 	w.say(e.Host, "", "host reboots")
 	w.powerOff(e.Host)
 	w.later(e.For, func(w *World) {
-		if w.Down(e.Host) {
+		if w.down(e.Host) {
 			w.powerOn(e.Host)
 		}
 	})

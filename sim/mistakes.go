@@ -146,7 +146,7 @@ func (e SecondAgent) happen(w *World) {
 func (e EmptyDirectory) happen(w *World) {
 	p := w.people[e.Host]
 	switch {
-	case p == nil || w.Down(e.Host):
+	case p == nil || w.down(e.Host):
 		return
 	case !w.config.Claims:
 		w.tried(errNoClaims)
@@ -171,7 +171,7 @@ func (w *World) restartWith(p *participant, empty bool) {
 		number, p.pages[1] = 1, nil
 	}
 	w.tried(w.network.Directory(p.host, number))
-	if !w.Down(p.host) {
+	if !w.down(p.host) {
 		w.kill(p)
 		w.spawn(p)
 	}
@@ -312,5 +312,5 @@ func (s *invariantView) Disowned(vm hypervisor.VMID, host hypervisor.HostName) b
 
 // Down implements [InvariantWorld].
 func (s *invariantView) Down(host hypervisor.HostName) bool {
-	return s.World.Down(host) || s.watch.words[host]
+	return s.down(host) || s.watch.words[host]
 }

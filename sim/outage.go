@@ -20,15 +20,15 @@ const (
 	guestRuns                   // a copy executes it
 )
 
-// OutageStats sums up the times in which guests that should run did not. A VM should run unless its
+// outageStats sums up the times in which guests that should run did not. A VM should run unless its
 // operator has stopped, paused or deleted it. A reboot or a resize that was asked for is no outage.
-type OutageStats struct {
+type outageStats struct {
 	Count   int           // outages, those that have not ended among them
 	Total   time.Duration // of all guests together
 	Longest time.Duration
 }
 
-func (o *OutageStats) add(d time.Duration) {
+func (o *outageStats) add(d time.Duration) {
 	o.Count++
 	o.Total += d
 	o.Longest = max(o.Longest, d)
@@ -112,7 +112,7 @@ func (b *stats) Down() []downStats {
 }
 
 // Outages sums up all outages until now.
-func (b *stats) Outages(now time.Duration) OutageStats {
+func (b *stats) Outages(now time.Duration) outageStats {
 	sum := b.outages
 	for _, o := range b.down {
 		sum.add(now - o.since)

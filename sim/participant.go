@@ -19,7 +19,7 @@ type participant struct {
 	as         hypervisor.HostName // the host whose name a second agent claims; "" is its own
 	copy       bool                // its directory is a copy of the other's
 	line       FlakyStore          // its connection to the store
-	phone      FlakyHypervisor     // an agent's connection to its hypervisor
+	phone      flakyHypervisor     // an agent's connection to its hypervisor
 	real       *fake.Host          // what is at its other end
 	brain      store.Participant   // nil while the process is dead
 	aside      store.Participant   // what Config.Beside has made; nil is nothing

@@ -51,7 +51,8 @@ type SuspectHost struct {
 }
 
 // Outages are all times in which guests that should run did not, by migrations, crashes and
-// restarts: see [OutageStats].
+// restarts. A VM should run unless its operator has stopped, paused or deleted it. A reboot or a resize that was
+// asked for is no outage.
 type Outages struct {
 	Count          int     `json:"count"`
 	TotalSeconds   float64 `json:"totalSeconds"`

@@ -176,11 +176,11 @@ func (w *World) reconcile(try int) {
 	w.past.back, w.past.unmarked = false, false
 	w.say("", "", "the store is reconciled")
 	for _, name := range slices.Sorted(maps.Keys(w.people)) {
-		if p := w.people[name]; p.brain == nil && !p.reborn && !p.ended && (name == "" || !w.Down(name)) {
+		if p := w.people[name]; p.brain == nil && !p.reborn && !p.ended && (name == "" || !w.down(name)) {
 			w.wakes.Set(&p.alarm, w.now.Add(time.Second))
 			p.reborn = true
 		}
-		if h := w.HostRecord(name); h != nil && h.Fenced && !w.Down(name) {
+		if h := w.HostRecord(name); h != nil && h.Fenced && !w.down(name) {
 			w.unfence(name)
 		}
 	}
@@ -198,7 +198,7 @@ func (w *World) accounts() (in reconcile.Input, why string) {
 	for _, name := range w.order {
 		h := *w.HostRecord(name)
 		switch p := w.people[name]; {
-		case w.Down(name):
+		case w.down(name):
 			in.Without = append(in.Without, name)
 		case p.empty:
 			why = string(name) + " has an empty directory"
@@ -272,9 +272,6 @@ func (b agentLedger) Keep(h store.Holding) error {
 
 // vouch says that a leader has heard every host that could know a newer store.
 func (w *World) vouch() { w.past.unmarked = false }
-
-// Unmarked reports whether the controller remembers nothing of the store.
-func (w *World) Unmarked() bool { return w.past.unmarked }
 
 // admit lets the leader admit the agents that wait, where nothing else does, as package controller has
 // it: those that live are heard.

@@ -45,7 +45,7 @@ type stats struct {
 	untold   int                   // of them that ended without a word about what they had sent
 	lost     []time.Duration       // downtimes of those of them that did not succeed
 	down     map[hypervisor.VMID]outage
-	outages  OutageStats     // that have ended
+	outages  outageStats     // that have ended
 	failures []failureStats  // in the order of the first of each
 	blank    store.Migration // what a new one was before
 }

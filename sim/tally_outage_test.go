@@ -35,7 +35,7 @@ func TestAnOutageIsCountedWhateverEndsIt(t *testing.T) {
 		if got := tally.Downtimes(time.Hour); len(got) != 1 || got[0] != 7*time.Second {
 			t.Errorf("%v, and its record is gone: %v", end, got)
 		}
-		want := OutageStats{Count: 1, Total: 7 * time.Second, Longest: 7 * time.Second}
+		want := outageStats{Count: 1, Total: 7 * time.Second, Longest: 7 * time.Second}
 		if got := tally.Outages(time.Hour); got != want || len(tally.Down()) > 0 {
 			t.Errorf("%v: %+v, down %v", end, got, tally.Down())
 		}

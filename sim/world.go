@@ -117,7 +117,7 @@ type World struct {
 	watch      watch
 	past       past
 	invariants invariantView
-	laws       Laws
+	laws       laws
 	limits     migration.Limits
 	zero       map[hypervisor.VMID]int // memory never written, in parts per thousand
 	host       store.Host              // scratch of AddHost: the store keeps a copy
