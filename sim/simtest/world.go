@@ -13,13 +13,13 @@ import (
 	"github.com/godwit-vm/godwit/inventory"
 )
 
-// A World is a fleet and what happens to it, in the words of a scenario. Its Seed makes the
+// A World is a fleet and what happens to it, in the words of a scenario: it has the fields of an
+// [inventory.Spec] (Hosts, VMs, Policies), its Events, one a line, and a Seed. The Seed makes the
 // free choices: how late messages are, which participant is first.
-type World struct{ config.Spec }
+type World struct{ spec }
 
-// Scenario returns what the world describes, or every problem with it. The name is that of
-// the file it comes from, or of the test.
-func (w *World) Scenario(name string) (*config.Scenario, error) { return w.Spec.Scenario(name) }
+// spec is what a scenario's file says.
+type spec = config.Spec
 
 // Clone returns a copy that can be changed by adding, dropping and replacing hosts, VMs,
 // policies and events.
@@ -82,7 +82,7 @@ func list[T any](b *strings.Builder, field string, entries []T) {
 
 // settings are the fields that are no lists, in order.
 func (w *World) settings() yaml.MapSlice {
-	rest := w.Spec
+	rest := w.spec
 	rest.Name, rest.Seed = "", 0
 	rest.Hosts, rest.VMs, rest.Policies, rest.Events = nil, nil, nil, nil
 	text, err := yaml.Marshal(rest)
@@ -116,7 +116,7 @@ func Parse(name string, data []byte) (*World, error) {
 		return nil, err
 	}
 	var w World
-	if err := doc.Decode(&w.Spec); err != nil {
+	if err := doc.Decode(&w.spec); err != nil {
 		return nil, err
 	}
 	return &w, nil
