@@ -125,13 +125,6 @@ func (e *Elector) Reconcile(ctx context.Context, now time.Time) (time.Time, erro
 // Leading returns the record that says that we lead, as we believe.
 func (e *Elector) Leading() (*Leader, bool) { return e.leader, e.leader != nil }
 
-// Leader returns the leader at the last look; nil is none, or not known.
-func (e *Elector) Leader() *Leader { return e.seen }
-
-// Signed returns when a heartbeat was last stored, by the clock that Reconcile is
-// given; the zero time is never.
-func (e *Elector) Signed() time.Time { return e.beater.Last() }
-
 // Resign stops leading and standing for election, for good. The next leader takes over
 // when it next looks, and a process with our name begins at once. When it fails they
 // wait as if we had died.

@@ -38,9 +38,6 @@ func NewChangeLog(began Revision, stored func(yield func(Record) bool)) *ChangeL
 	return l
 }
 
-// At is the revision of the last change.
-func (l *ChangeLog) At() Revision { return l.at }
-
 // feed returns the history of a feed, a new one if it has none.
 func (l *ChangeLog) feed(f Feed) *changesFeed {
 	h := l.feeds[f]
