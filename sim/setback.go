@@ -10,7 +10,7 @@ import (
 
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/reconcile"
+	"github.com/godwit-vm/godwit/internal/recovery"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -158,7 +158,7 @@ func (w *World) reconcile(try int) {
 		return
 	}
 	in, why := w.accounts()
-	plan := reconcile.Plan(in)
+	plan := recovery.Plan(in)
 	if bad := plan.Conflicts(); len(bad) > 0 && why == "" {
 		why = string(bad[0].VM) + ": " + bad[0].Conflict
 	}
@@ -187,7 +187,7 @@ func (w *World) reconcile(try int) {
 }
 
 // accounts is what an operator knows who has asked all hosts; why is what keeps a host from telling.
-func (w *World) accounts() (in reconcile.Input, why string) {
+func (w *World) accounts() (in recovery.Input, why string) {
 	in.Epoch, in.Now = w.past.history.Epoch, w.now
 	c, _ := w.store.Changes(w.ctx, store.Everything, 0) // memory does not fail
 	for _, r := range c.Records {

@@ -32,7 +32,7 @@ var advice = []struct{ text, test, why string }{
 	{text: "a backup) in its place", test: "word.txtar"},
 	{text: "remove it, or choose another path", test: "word.txtar"},
 	{text: "inspect both guests, decide which one is good", test: "falsedead.txtar"},
-	{text: "end the wrong one, or decide", test: "internal/reconcile"},
+	{text: "end the wrong one, or decide", test: "internal/recovery"},
 	{text: "will run twice.", test: "word.txtar"},
 	{text: "or, when the host is off: godwit host confirm-down", test: "returned.txtar"},
 	{text: "stop it first with godwit vm stop", test: "word.txtar"},
@@ -44,8 +44,8 @@ var advice = []struct{ text, test, why string }{
 	{text: ": godwit store reconcile", test: "anew.txtar"},
 	{text: "mount it writable again, and start the controller again", test: "readonly.txtar"},
 	{text: "start its agent, or, when it is off and stays off, add --without HOST",
-		test: "internal/reconcile"},
-	{text: "add --decide %s=HOST, or =none", test: "internal/reconcile"},
+		test: "internal/recovery"},
+	{text: "add --decide %s=HOST, or =none", test: "internal/recovery"},
 	{text: "Leave PATH.seen where it is", test: "backup.txtar"},
 	{text: "a controller serves %s: stop it first", test: "backup.txtar"},
 	{text: "or move the damaged file away first", test: "backup.txtar"},
@@ -97,7 +97,7 @@ func TestEveryAdviceIsListedAndTested(t *testing.T) {
 	testutil.Unraced(t)
 	found := map[string]bool{}
 	for _, dir := range []string{"agent", "internal/cli", "controller", "internal/daemon",
-		"hypervisor/libvirt", "hypervisor/qmp", "internal/backend", "internal/durable", "internal/reconcile", "store", "internal/audit",
+		"hypervisor/libvirt", "hypervisor/qmp", "internal/backend", "internal/durable", "internal/recovery", "store", "internal/audit",
 		"internal/boltstore", "internal/client", "internal/domxml",
 		"internal/etcdstore", "internal/qemu"} {
 		for _, m := range messages(t, filepath.Join("../..", dir)) {

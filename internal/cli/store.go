@@ -15,7 +15,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/client"
-	"github.com/godwit-vm/godwit/internal/reconcile"
+	"github.com/godwit-vm/godwit/internal/recovery"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -73,8 +73,8 @@ func reconcileCommand(f *sessionFlags) *cobra.Command {
 }
 
 // input reads what is known, with an operator's decisions.
-func (r *reconcileFlags) input(ctx context.Context, store store.Store, now time.Time) (reconcile.Input, error) {
-	in, err := reconcile.Read(ctx, store, now)
+func (r *reconcileFlags) input(ctx context.Context, store store.Store, now time.Time) (recovery.Input, error) {
+	in, err := recovery.Read(ctx, store, now)
 	in.Decide = map[hypervisor.VMID]hypervisor.HostName{}
 	for _, text := range r.decide {
 		vm, host, found := strings.Cut(text, "=")
@@ -103,7 +103,7 @@ func (d *session) reconcile(ctx context.Context, r reconcileFlags) error {
 		return errors.New("--by is missing: name the operator")
 	}
 	if r.doubt {
-		return reconcile.Doubt(ctx, records, "operator "+r.by, "it is wrong", d.Now())
+		return recovery.Doubt(ctx, records, "operator "+r.by, "it is wrong", d.Now())
 	}
 	h, instance, err := records.History(ctx)
 	if err != nil {
@@ -113,7 +113,7 @@ func (d *session) reconcile(ctx context.Context, r reconcileFlags) error {
 	if err != nil {
 		return err
 	}
-	plan := reconcile.Plan(in)
+	plan := recovery.Plan(in)
 	why := h.Judge(store.Mark{}, instance, 0)
 	if why == nil && len(plan.Told) == 0 {
 		fmt.Fprintln(d.err, "the store was not set back: there is nothing to reconcile")
@@ -133,7 +133,7 @@ func (d *session) reconcile(ctx context.Context, r reconcileFlags) error {
 }
 
 // accounts prints the reports of the hosts, and what is to be written.
-func accounts(out io.Writer, in reconcile.Input, plan *reconcile.Result, why *store.StoreError) error {
+func accounts(out io.Writer, in recovery.Input, plan *recovery.Result, why *store.StoreError) error {
 	if why != nil {
 		fmt.Fprintf(out, "the store was set back: %s\n\n", client.Plain(why.Err.Error()))
 	}
@@ -170,7 +170,7 @@ func accounts(out io.Writer, in reconcile.Input, plan *reconcile.Result, why *st
 }
 
 // said lists the VMs of a host that has not reported, according to the store and the other hosts.
-func said(in reconcile.Input, host hypervisor.HostName) []string {
+func said(in recovery.Input, host hypervisor.HostName) []string {
 	var list []string
 	add := func(vm hypervisor.VMID) {
 		if !slices.Contains(list, string(vm)) {

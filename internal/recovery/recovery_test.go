@@ -1,4 +1,4 @@
-package reconcile_test
+package recovery_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/boltstore"
-	"github.com/godwit-vm/godwit/internal/reconcile"
+	"github.com/godwit-vm/godwit/internal/recovery"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
 )
@@ -75,7 +75,7 @@ func TestWhatMigrationsHaveLeftIsRemoved(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.n1.VM, c.n2.VM = "v", "v"
-			r := reconcile.Plan(reconcile.Input{Migrations: c.stored, Hosts: []*store.Host{
+			r := recovery.Plan(recovery.Input{Migrations: c.stored, Hosts: []*store.Host{
 				{Host: hypervisor.Host{Name: "n1"}, Account: &store.HostInventory{VMs: []store.Holding{c.n1}}},
 				{Host: hypervisor.Host{Name: "n2"}, Account: &store.HostInventory{VMs: []store.Holding{c.n2}}}}})
 			if c.ended == migration.Unset && len(r.Ended) > 0 || c.ended != migration.Unset && len(r.Ended) != 1 {
@@ -93,7 +93,7 @@ func TestWhatMigrationsHaveLeftIsRemoved(t *testing.T) {
 			if (len(r.Left) == 1) != c.left {
 				t.Errorf("what rests is removed: %+v", r.Left)
 			}
-			if next := reconcile.Next(&r.Findings[0]); next.Numbered != c.numbered {
+			if next := recovery.Next(&r.Findings[0]); next.Numbered != c.numbered {
 				t.Errorf("it is numbered %d, want %d", next.Numbered, c.numbered)
 			}
 		})
@@ -106,10 +106,10 @@ func TestAPausedVMThatIsToBeOffHasNotEnded(t *testing.T) {
 		hypervisor.Shutoff: true} {
 		has := vm("n2", 2)
 		has.Stopped = true
-		r := reconcile.Plan(reconcile.Input{VMs: []*store.VM{vm("n1", 1)}, Hosts: []*store.Host{
+		r := recovery.Plan(recovery.Input{VMs: []*store.VM{vm("n1", 1)}, Hosts: []*store.Host{
 			{Host: hypervisor.Host{Name: "n1"}, Account: &store.HostInventory{}},
 			{Host: hypervisor.Host{Name: "n2"}, Account: &store.HostInventory{VMs: []store.Holding{in(has, state)}}}}})
-		if next := reconcile.Next(&r.Findings[0]); next == nil || next.Host != "n2" || next.Ended != ended {
+		if next := recovery.Next(&r.Findings[0]); next == nil || next.Host != "n2" || next.Ended != ended {
 			t.Errorf("%s: its record becomes %+v", state, next)
 		}
 	}
@@ -121,13 +121,13 @@ func TestTheNameOfADeletedMigrationIsNotGivenAgain(t *testing.T) {
 	moving := &store.Migration{Version: 7, Spec: migration.Spec{ID: "v#3", VM: "v", Priority: 1}}
 	has := runs(vm("n2", 2))
 	has.VM, has.Job = "v", "v#3"
-	r := reconcile.Plan(reconcile.Input{VMs: []*store.VM{vm("n1", 1)}, Migrations: []*store.Migration{moving},
+	r := recovery.Plan(recovery.Input{VMs: []*store.VM{vm("n1", 1)}, Migrations: []*store.Migration{moving},
 		Hosts: []*store.Host{{Host: hypervisor.Host{Name: "n1"}, Account: &store.HostInventory{}},
 			{Host: hypervisor.Host{Name: "n2"}, Account: &store.HostInventory{VMs: []store.Holding{has}}}}})
 	if len(r.Obsolete) != 1 || len(r.Findings) != 1 {
 		t.Fatalf("%d records are deleted, of %d VMs there is something to say", len(r.Obsolete), len(r.Findings))
 	}
-	if next := reconcile.Next(&r.Findings[0]); next == nil || next.Numbered != 3 {
+	if next := recovery.Next(&r.Findings[0]); next == nil || next.Numbered != 3 {
 		t.Errorf("the record becomes %+v", next)
 	}
 }
@@ -136,14 +136,14 @@ func TestTheNameOfADeletedMigrationIsNotGivenAgain(t *testing.T) {
 // still.
 func TestAReconciledRecordIsOfTheLatestLife(t *testing.T) {
 	knows := []store.Holding{left(anew(vm("n1", 3), 9), "n2", "m"), rests(anew(vm("n2", 4), 9))}
-	r := reconcile.Plan(reconcile.Input{Epoch: 3, VMs: []*store.VM{anew(vm("n1", 7), 2)},
+	r := recovery.Plan(recovery.Input{Epoch: 3, VMs: []*store.VM{anew(vm("n1", 7), 2)},
 		Hosts: []*store.Host{
 			{Host: hypervisor.Host{Name: "n1"}, Account: &store.HostInventory{VMs: knows[:1]}},
 			{Host: hypervisor.Host{Name: "n2"}, Account: &store.HostInventory{VMs: knows[1:]}}}})
 	if len(r.Findings) != 1 || r.Findings[0].Is != "n2" {
 		t.Fatalf("the verdicts are %+v", r.Findings)
 	}
-	next := reconcile.Next(&r.Findings[0])
+	next := recovery.Next(&r.Findings[0])
 	later := &store.Life{ID: "y", Epoch: 4, After: 1}
 	for _, h := range knows {
 		if h.Overrules(next) {
@@ -216,7 +216,7 @@ func TestWhereAVMIs(t *testing.T) {
 			says: says{"n1": {}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			what := reconcile.Input{Without: c.without}
+			what := recovery.Input{Without: c.without}
 			if c.stored != nil {
 				what.VMs = []*store.VM{c.stored}
 			}
@@ -227,7 +227,7 @@ func TestWhereAVMIs(t *testing.T) {
 				}
 				what.Hosts = append(what.Hosts, h)
 			}
-			r := reconcile.Plan(what)
+			r := recovery.Plan(what)
 			if len(r.Missing) > 0 {
 				t.Errorf("hosts are missing: %v", r.Missing)
 			}
@@ -278,40 +278,40 @@ func TestNothingIsWrittenWhileAHostOrAnOperatorHasToSpeak(t *testing.T) {
 	host("n1", &store.HostInventory{VMs: []store.Holding{runs(vm("n1", 4))}})
 	host("n2", &store.HostInventory{VMs: []store.Holding{runs(vm("n2", 5))}})
 	host("n3", nil)
-	if err := reconcile.Doubt(ctx, s, "operator alice", "it is wrong", time.Now()); err != nil {
+	if err := recovery.Doubt(ctx, s, "operator alice", "it is wrong", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	write := func(change func(*reconcile.Input)) error {
+	write := func(change func(*recovery.Input)) error {
 		t.Helper()
-		in, err := reconcile.Read(ctx, s, time.Now())
+		in, err := recovery.Read(ctx, s, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
 		change(&in)
-		return reconcile.Plan(in).Write(ctx, s, in, "alice", time.Now())
+		return recovery.Plan(in).Write(ctx, s, in, "alice", time.Now())
 	}
-	for name, change := range map[string]func(*reconcile.Input){
-		"n3 has not told, and v is in conflict": func(*reconcile.Input) {},
-		"n3 is off, and v is in conflict": func(in *reconcile.Input) {
+	for name, change := range map[string]func(*recovery.Input){
+		"n3 has not told, and v is in conflict": func(*recovery.Input) {},
+		"n3 is off, and v is in conflict": func(in *recovery.Input) {
 			in.Without = []hypervisor.HostName{"n3"}
 		},
-		"v is decided, and n3 has not told": func(in *reconcile.Input) {
+		"v is decided, and n3 has not told": func(in *recovery.Input) {
 			in.Decide = map[hypervisor.VMID]hypervisor.HostName{"v": "n2"}
 		},
 	} {
 		err := write(change)
-		if _, is := errors.AsType[*reconcile.RefusedError](err); !is {
+		if _, is := errors.AsType[*recovery.RefusedError](err); !is {
 			t.Errorf("%s: %v, want a refusal", name, err)
 		}
 	}
-	err = write(func(in *reconcile.Input) {
+	err = write(func(in *recovery.Input) {
 		in.Without = []hypervisor.HostName{"n3"}
 		in.Decide = map[hypervisor.VMID]hypervisor.HostName{"v": "n2"}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := reconcile.Read(ctx, s, time.Now())
+	in, err := recovery.Read(ctx, s, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

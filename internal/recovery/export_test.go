@@ -1,4 +1,4 @@
-package reconcile
+package recovery
 
 import "github.com/godwit-vm/godwit/store"
 

@@ -1,4 +1,4 @@
-// Package reconcile finds out where VMs are when the store was set back: from what it says, and
+// Package recovery finds the VMs after the store was restored from a backup: from what it says, and
 // from what the agents of the hosts say that they have ([store.HostInventory]).
 //
 //	every host has told (or is off, by an operator's word) ──► a verdict for each VM
@@ -8,4 +8,4 @@
 //	middle of a migration, or has vanished    is a conflict: an operator decides, never a guess
 //
 // [Plan] is pure. [Result.Write] writes verdicts to the store, and then raises its epoch.
-package reconcile
+package recovery
