@@ -36,15 +36,13 @@ func (c *Controller) limit(ctx context.Context, f *migrationEntry, now time.Time
 	return err
 }
 
-// adapt lets package evacuation decide how hosts are emptied, if that is configured. How fast a
-// guest dirties memory is not measured here: a VM counts as idle until it has failed.
+// adapt lets package evacuation decide how hosts are emptied, if that is configured.
 func (c *Controller) adapt() {
 	if !c.config.Adaptive {
 		return
 	}
 	if c.config.Evacuation.Policy == nil {
-		c.config.Evacuation.Policy = evacuation.AdaptivePolicy{Cap: c.config.Cluster.BandwidthPerMigration,
-			PerGiB: c.config.Cluster.CompletionTimeoutPerGiB}
+		c.config.Evacuation.Policy = c.adaptive()
 	}
 	if c.config.Placement.Weighers == nil {
 		c.config.Placement.Weighers = evacuation.AdaptiveWeighers(
@@ -55,4 +53,20 @@ func (c *Controller) adapt() {
 				return 0
 			})
 	}
+}
+
+// adaptive returns the policy of package evacuation, by what agents have measured of guests. A VM that
+// was not measured counts as idle until it has failed.
+func (c *Controller) adaptive() evacuation.AdaptivePolicy {
+	return evacuation.AdaptivePolicy{DirtyRate: c.dirtyRate, Cap: c.config.Cluster.BandwidthPerMigration,
+		PerGiB: c.config.Cluster.CompletionTimeoutPerGiB}
+}
+
+// dirtyRate returns how fast the guest of a VM writes memory, as its agent has measured it last; 0 is
+// that it was not measured.
+func (c *Controller) dirtyRate(vm hypervisor.VMID) hypervisor.Bandwidth {
+	if g := c.cache.vms[vm]; g != nil && g.rec != nil && g.rec.Dirtied != nil {
+		return g.rec.Dirtied.Rate
+	}
+	return 0
 }

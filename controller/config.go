@@ -30,7 +30,8 @@ type Config struct {
 	// or Placement.Weighers say it already. It lifts no limit.
 	Adaptive bool
 	// Sharer says which migrations converge together on a link: the others wait for their turn. Default:
-	// Evacuation's policy if it is one, else package evacuation, to which a VM is idle until it has failed.
+	// Evacuation's policy if it is one, else package evacuation, by what agents have measured of guests: a VM
+	// that was not measured counts as idle until it has failed.
 	Sharer evacuation.Sharer
 	// Network is what all migrations together get of the network that they share, for the
 	// Sharer. Default: as much as their hosts' links give.

@@ -241,7 +241,7 @@ func (c *Controller) newCache(n int) *cache {
 			ResourceQuotas: c.config.ResourceQuotas}),
 		drain: c.draining,
 		eager: c.config.Evacuation.Mode != evacuation.QueueAll, forgiving: c.core.Compatible,
-		traffic: newTraffic(&c.config),
+		traffic: c.newTraffic(),
 		queue:   queue[*migrationEntry]{longer: c.longer},
 	}
 }

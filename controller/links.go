@@ -52,19 +52,19 @@ type traffic struct {
 
 // newTraffic returns what says which migrations may share a link, of users and of drains: the
 // evacuation's policy, the configured sharer, or package evacuation. KubeVirt has nothing of the kind.
-func newTraffic(c *Config) traffic {
-	if c.Migration.Compatible {
+func (c *Controller) newTraffic() traffic {
+	if c.config.Migration.Compatible {
 		return traffic{}
 	}
-	s, shares := c.Evacuation.Policy.(evacuation.Sharer)
+	s, shares := c.config.Evacuation.Policy.(evacuation.Sharer)
 	switch {
 	case shares:
-	case c.Sharer != nil:
-		s = c.Sharer
-	default: // what a guest dirties is not measured: a VM counts as idle until it has failed
-		s = evacuation.AdaptivePolicy{Cap: c.Cluster.BandwidthPerMigration, PerGiB: c.Cluster.CompletionTimeoutPerGiB}
+	case c.config.Sharer != nil:
+		s = c.config.Sharer
+	default:
+		s = c.adaptive()
 	}
-	return traffic{sharer: s, network: c.Network, on: map[wire][]*migrationEntry{},
+	return traffic{sharer: s, network: c.config.Network, on: map[wire][]*migrationEntry{},
 		waiting: map[wire]*priorityQueue[*migrationEntry]{}}
 }
 

@@ -61,6 +61,8 @@ type VM struct {
 	Workload                fake.Workload
 	// WorkloadFrom is where Workload is known from, in words; "" is that a file says it.
 	WorkloadFrom string
+	// Unmeasured: Workload is a guess, or no agent measures it: a controller does not know it.
+	Unmeasured bool
 }
 
 // A Migration is one that had not ended when the fleet was looked at.

@@ -59,16 +59,14 @@ func TestMassMovesWithDefaultLimitsDoNotChokeALink(t *testing.T) {
 	}
 }
 
-// Where what guests dirty is not measured, as in production, a drain learns it: each VM fails once at most,
-// and then has the link alone.
+// Where what guests dirty is not measured, a drain learns it: each VM fails once at most, and then has the
+// link alone.
 func TestADrainWithoutMeasuredRatesEndsOverASlowLink(t *testing.T) {
-	s, err := config.Parse("drained.yaml", []byte(mass["drained"]))
+	s, err := config.Parse("drained.yaml", []byte("unmeasured: true\n"+mass["drained"]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := s.Config(1)
-	config.Controller.Sharer = nil
-	w, err := s.Build(config)
+	w, err := s.Build(s.Config(1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,11 +56,11 @@
 // its hypervisor, with what can go wrong on them. Either passes everything on
 // until a fault is switched on. It decides nothing.
 //
-// # Adaptive inputs
+// # Dirty rates
 //
-// This part plugs the adaptive evacuation policy into the controller of a simulated
-// world, with what would be measured there: how fast links are, what guests dirty, and what
-// a move costs besides the wire. It decides nothing.
+// A controller knows of guests what agents have measured: [DirtyRates] is that, for the records of VMs.
+// Agents of a world measure nothing unless they are configured to: a record without it is of a VM that was
+// not measured.
 //
 // # Invariants
 //

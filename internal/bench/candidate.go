@@ -5,7 +5,6 @@ import (
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/sim"
@@ -61,19 +60,7 @@ func (w Candidate) config(c *Cluster) sim.Config {
 	if w.share > 0 {
 		cluster.BandwidthPerMigration = c.speed(c.Hosts[0].Link / w.share)
 	}
-	config := controller.Config{Cluster: &cluster, Evacuation: evacuation.Params{
+	config := controller.Config{Cluster: &cluster, Adaptive: w.adaptive, Evacuation: evacuation.Params{
 		Mode: w.mode, Order: w.order}}
-	if w.adaptive {
-		adapt(c, &config)
-	}
 	return sim.Config{Controller: config, Agent: agent.Config{Converge: w.converge}}
-}
-
-// adapt plugs package evacuation in.
-func adapt(c *Cluster, config *controller.Config) {
-	loads := map[hypervisor.VMID]fake.Workload{}
-	for i := range c.Guests {
-		loads[c.Guests[i].VM.ID] = c.Guests[i].Load
-	}
-	sim.AdaptConfig(config, c.Hosts, loads)
 }

@@ -74,6 +74,9 @@ func (c *Cluster) world(config sim.Config) (*sim.World, error) {
 	for _, g := range c.Guests {
 		v := store.VM{VM: g.VM, Strategy: evacuation.LiveMigrate, Migratable: true,
 			Host: c.Hosts[g.Host].Name}
+		if config.Controller.Adaptive { // the only one that uses what agents measure
+			v.Dirtied = sim.DirtyRates(g.VM, g.Load)
+		}
 		if err := w.AddVM(v, g.Load); err != nil {
 			return nil, err
 		}

@@ -195,7 +195,7 @@ func vmOf(v *store.VM, now, begin time.Time) inventory.VM {
 	vm := inventory.VM{VM: v.Now(), Host: v.Host, Namespace: v.Namespace, Labels: placement.Labels(v.Labels),
 		Strategy: v.Strategy, Migratable: can, NotMigratableReason: why, EvacuateFrom: v.EvacuateFrom, Pause: v.Pause,
 		Overhead: v.Overhead, Balloon: v.Balloon, Disk: v.LocalSize(),
-		CPURequest: v.CPURequest, Workload: load, WorkloadFrom: from}
+		CPURequest: v.CPURequest, Workload: load, WorkloadFrom: from, Unmeasured: v.Dirtied == nil}
 	if v.Placement != nil {
 		vm.Placement = *v.Placement
 	}

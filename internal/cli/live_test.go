@@ -57,6 +57,9 @@ func TestAPlanOfAStoreTakesWhatWasMeasured(t *testing.T) {
 		if v := f.VMs[i]; v.Workload.Rate != want.rate || v.WorkloadFrom != want.from || v.Workload.Hot != guess.Hot {
 			t.Errorf("%s: %v, %q, want %v, %q", v.ID, v.Workload.Rate, v.WorkloadFrom, want.rate, want.from)
 		}
+		if v := f.VMs[i]; v.Unmeasured != (i == 2) {
+			t.Errorf("%s: unmeasured %t", v.ID, v.Unmeasured)
+		}
 	}
 	for hour, want := range map[int]hypervisor.Bandwidth{1: 5e6, 3: 80e6, 7: 80e6} { // nothing is known of the seventh
 		begin = now.Add(time.Duration(21+hour) * time.Hour)

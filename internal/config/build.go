@@ -93,6 +93,9 @@ func vmRecord(v *inventory.VM) store.VM {
 		Strategy: v.Strategy, Migratable: v.Migratable, NotMigratableReason: v.NotMigratableReason, EvacuateFrom: v.EvacuateFrom, Pause: v.Pause,
 		Host: v.Host, Overhead: v.Overhead, Balloon: v.Balloon, Disk: v.Disk,
 		CPURequest: v.CPURequest}
+	if !v.Unmeasured {
+		r.Dirtied = sim.DirtyRates(v.VM, v.Workload)
+	}
 	if p := &v.Placement; placement.Asks(p) {
 		r.Placement = p
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/sim"
 )
 
 // fields returns the fields of a file with their types.
@@ -35,13 +35,13 @@ func fields(of reflect.Type, all map[string]reflect.Type) map[string]reflect.Typ
 // all the rest is the fleet, and what happens to it.
 func TestEveryFieldOfAScenarioIsTheWorldsOrTheDaemons(t *testing.T) {
 	world := []string{"name", "seed", "until", "inventory", "workloads", "hosts", "vms",
-		"defaults", "network", "model", "transport", "events", "trace", "vary"}
+		"defaults", "model", "transport", "events", "trace", "vary", "unmeasured"}
 	daemons := fields(reflect.TypeFor[config.File](), map[string]reflect.Type{})
 	shared := fields(reflect.TypeFor[inventory.Spec](), map[string]reflect.Type{})
 	for name, kind := range fields(reflect.TypeFor[config.Spec](), map[string]reflect.Type{}) {
 		_, fleet := shared[name]
 		policies := slices.Contains([]string{"config", "policies", "evictionStrategy",
-			"namespaces"}, name)
+			"namespaces", "network"}, name)
 		if slices.Contains(world, name) || fleet && !policies {
 			continue
 		}
@@ -68,6 +68,7 @@ func drawControl(t *rapid.T) string {
 	say("limits: {%s}", "perCluster: 10", "perSource: 0, perTarget: 0", "perTarget: 3")
 	say("onUnmovable: %s", "Keep", "ShutDown", "Restart")
 	say("grace: %s", "5m", "1h")
+	say("network: {speed: %s}", "25Gbit/s", "1Gbit/s")
 	say("evictionStrategy: %s", "None", "LiveMigrate", "LiveMigrateIfPossible", "External")
 	say("config: {%s}", "allowPostCopy: true", "allowWorkloadDisruption: true, maxDowntimeMs: 100",
 		"convergence: Forecast", "convergence: Legacy, allowAutoConverge: true",
@@ -102,7 +103,7 @@ func TestWhateverAScenarioAcceptsTheDaemonAccepts(t *testing.T) {
 		if err != nil {
 			t.Fatalf("the daemon refuses what a scenario accepts: %v\n%s", err, text)
 		}
-		a, b := unmeasured(s.Controller), unmeasured(d.Controller)
+		a, b := s.Config(1).Controller, d.Controller
 		if !strings.Contains(text, "evictionStrategy") { // a daemon's VMs leave by default
 			b.Evacuation.Strategy = a.Evacuation.Strategy
 		}
@@ -114,8 +115,22 @@ func TestWhateverAScenarioAcceptsTheDaemonAccepts(t *testing.T) {
 	})
 }
 
-// unmeasured returns a configuration without what the simulator measures for the adaptive policy.
-func unmeasured(c controller.Config) controller.Config {
-	c.Evacuation.Policy, c.Placement.Weighers = nil, nil
-	return c
+// A controller of a scenario knows of guests what their records say, as in production.
+func TestRecordsSayHowFastGuestsWriteWhereThatIsMeasured(t *testing.T) {
+	const text = "hosts: [{name: n1, memory: 8GiB, cpus: 4}]\n" +
+		"vms: [{name: a, host: n1, memory: 4GiB, dirty: 100MiB/s, workingSet: 4GiB}]\n"
+	for more, want := range map[string]bool{"": true, "unmeasured: true\n": false} {
+		s, err := config.Parse("scenario", []byte(text+more))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := s.Build(s.Config(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := w.VM("default/a").Dirtied
+		if (d != nil) != want || want && (d.Rate < 95<<20 || d.Rate > 100<<20 || !d.At.Equal(sim.Epoch)) {
+			t.Errorf("%q: measured %+v", more, d)
+		}
+	}
 }

@@ -42,6 +42,9 @@ type Spec struct {
 	// Transport is how migrations cross the network.
 	Transport Transport `yaml:"transport,omitempty"`
 	Events    []string  `yaml:"events,omitempty"` // see [Verbs]
+	// Unmeasured: agents do not measure how fast guests write, as without --measure-dirty-rate: the
+	// controller then takes them for idle until they have failed.
+	Unmeasured bool `yaml:"unmeasured,omitempty"`
 	// Trace adds VMs with loads that were recorded.
 	Trace *TraceSpec `yaml:"trace,omitempty"`
 	// Vary is what differs from seed to seed: see [Scenario.Draw].
@@ -174,6 +177,9 @@ func (r *reader) over(fleet *inventory.Fleet) (*Scenario, error) {
 	r.transport(s)
 	r.failover(s)
 	r.trace(s)
+	for i := range fleet.VMs {
+		fleet.VMs[i].Unmeasured = fleet.VMs[i].Unmeasured || r.spec.Unmeasured
+	}
 	r.events(s)
 	r.vary(s)
 	s.Files = r.files
@@ -206,9 +212,7 @@ func (r *reader) control(s *Scenario) {
 		written = nil
 	}
 	r.spec.Control.Apply(written, c, r.wrong)
-	if c.Adaptive {
-		sim.AdaptFleet(c, s.Fleet)
-	}
+	c.Network = s.Fleet.Network
 	s.Model, s.Errors = r.model()
 }
 
@@ -273,10 +277,6 @@ func (s *Scenario) Event(text string) (Scheduled, error) { return s.names().pars
 // Config returns the configuration of the scenario's world, for a seed.
 func (s *Scenario) Config(seed uint64) sim.Config {
 	model := s.Model.Encrypted(s.Encryption) // the world keeps it, and is not to keep the scenario
-	control := s.Controller
-	if !control.Adaptive {
-		sim.Share(&control, s.Fleet)
-	}
-	return sim.Config{Controller: control, Agent: s.Agent, Model: &model, Chooser: sim.Seeded(seed),
+	return sim.Config{Controller: s.Controller, Agent: s.Agent, Model: &model, Chooser: sim.Seeded(seed),
 		Claims: s.claims(), Marks: s.marks()}
 }

@@ -25,8 +25,11 @@ type File struct {
 	EvictionStrategy string `yaml:"evictionStrategy,omitempty"`
 	// Namespaces are the labels of namespaces, by name.
 	Namespaces map[string]placement.Labels `yaml:"namespaces,omitempty"`
-	Failover   Failover                    `yaml:"failover,omitempty"`
-	Control    `yaml:",inline"`
+	// Network is the migration network, if all migrations together share one: then no more of them begin
+	// than converge there.
+	Network  inventory.NetworkSpec `yaml:"network,omitempty"`
+	Failover Failover              `yaml:"failover,omitempty"`
+	Control  `yaml:",inline"`
 }
 
 // Control is how a controller decides, beside the configuration that has KubeVirt's names. A
@@ -132,14 +135,14 @@ func ParseSettings(name string, data []byte) (Settings, error) {
 	}
 	r := &settingsReader{Report: yamldoc.Report{File: name}, line: doc.Line}
 	spec := inventory.Spec{Config: file.Config, Policies: file.Policies,
-		EvictionStrategy: file.EvictionStrategy, Namespaces: file.Namespaces}
+		EvictionStrategy: file.EvictionStrategy, Namespaces: file.Namespaces, Network: file.Network}
 	fleet, err := spec.Fleet(name, doc.Line)
 	if err != nil {
 		return Settings{}, err
 	}
 	all := Settings{Text: string(data)}
 	c := &all.Controller
-	c.Cluster, c.Policies = &fleet.Config, fleet.Policies
+	c.Cluster, c.Policies, c.Network = &fleet.Config, fleet.Policies, fleet.Network
 	c.Namespaces = map[string]migration.Labels{}
 	for ns, labels := range fleet.Namespaces {
 		c.Namespaces[ns] = migration.Labels(labels)

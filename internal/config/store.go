@@ -3,7 +3,6 @@ package config
 import (
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration/placement"
-	"github.com/godwit-vm/godwit/sim"
 )
 
 // Scenario returns the scenario of a fleet that was read already, under a controller with these settings.
@@ -12,6 +11,7 @@ func (s Settings) Scenario(name string, fleet *inventory.Fleet) (*Scenario, erro
 	cluster := *c.Cluster
 	c.Cluster = &cluster
 	fleet.Config, fleet.Policies, fleet.EvictionStrategy = cluster, c.Policies, c.Evacuation.Strategy
+	fleet.Network = c.Network
 	fleet.Namespaces = map[string]placement.Labels{}
 	for namespace, labels := range c.Namespaces {
 		fleet.Namespaces[namespace] = placement.Labels(labels)
@@ -19,9 +19,6 @@ func (s Settings) Scenario(name string, fleet *inventory.Fleet) (*Scenario, erro
 	all, err := Of(name, fleet, VarySpec{})
 	if err != nil {
 		return nil, err
-	}
-	if c.Adaptive {
-		sim.AdaptFleet(&c, fleet)
 	}
 	all.Controller = c
 	return all, nil

@@ -60,15 +60,14 @@ func drawLimits(t *rapid.T) *migration.Cluster {
 
 // drain empties the fleet's hosts, and returns the world at rest.
 func (f fleet) drain(t *rapid.T, c *migration.Cluster, faults []sim.Event) *sim.World {
-	config := controller.Config{Cluster: c}
-	sim.AdaptConfig(&config, f.hosts, f.loads)
-	w := sim.New(sim.Config{Controller: config})
+	w := sim.New(sim.Config{Controller: controller.Config{Cluster: c, Adaptive: true}})
 	for _, h := range f.hosts {
 		if err := w.AddHost(store.Host{Host: h}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, v := range f.vms {
+		v.Dirtied = sim.DirtyRates(v.VM, f.loads[v.VM.ID])
 		if err := w.AddVM(v, f.loads[v.VM.ID]); err != nil {
 			t.Fatal(err)
 		}
