@@ -34,7 +34,9 @@ func NewFailover(c Config, f FailoverConfig) *World {
 	}
 	p := &people{config: f, starts: map[hypervisor.HostName]int{}, claims: c.Claims}
 	c.Beside = p.beside
-	return New(c)
+	w, limits := New(c), f.Controller.Complete()
+	w.waits = max(w.waits, workqueue.Later(margin, max(limits.Grace, limits.FenceAfter, limits.RetryCap, f.CutTakes)))
+	return w
 }
 
 // people makes participants. Each start of a process is a session of its own.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/godwit-vm/godwit/agent"
@@ -60,9 +61,11 @@ type Config struct {
 	// Lease is how long an agent may be silent before its host counts as lost.
 	// Default: 30s.
 	Lease time.Duration
-	// Quiet is how long nothing may happen before a world has come to rest.
+	// Quiet is how long nothing may happen before a world has come to rest. While a VM starts
+	// or shuts down, or a disk is copied, it has not.
 	// Default: 20m; but 70m, longer than any agent waits before it looks at
-	// everything again, once something has been broken.
+	// everything again, once something has been broken; and 5m longer than
+	// controllers are configured to wait: a back-off, the timeout of a phase.
 	Quiet time.Duration
 	// Futile is how long only the same migrations may fail, again and again,
 	// before a world is given up. Default: 6h.
@@ -130,6 +133,7 @@ type World struct {
 	ticks      int                     // how often Config.Tick was asked in it
 	rests      time.Duration           // until when nothing more happens, since Epoch
 	stirs      time.Time               // when something happens on the network next; zero is never
+	waits      time.Duration           // the longest that controllers wait before they go on, and a margin
 }
 
 // New returns an empty world with a controller. It panics when [Config.Validate] refuses the
@@ -142,7 +146,7 @@ func New(config Config) *World {
 	w := &World{config: config.complete(), ctx: context.Background(), now: Epoch,
 		store: store.NewMemory(), people: map[hypervisor.HostName]*participant{},
 		zero: map[hypervisor.VMID]int{}, changed: Epoch}
-	w.past.history.Cluster = cluster
+	w.past.history.Cluster, w.waits = cluster, longestWait(&config.Controller)
 	w.network, w.limits = fake.NewNetwork(Epoch, *w.config.Model), config.Controller.Limits()
 	w.network.Spare() // agents keep no list
 	w.watch, w.invariants, w.laws = newWatch(w), invariantView{World: w}, sortedLaws()
@@ -262,10 +266,10 @@ func (w *World) Run(until time.Duration) Ending {
 		switch {
 		case w.stops():
 			return Stopped
-		case w.plans.Len() == 0 && (!ok || workqueue.Between(w.changed, next) > w.quiet()):
+		case w.plans.Len() == 0 && (!ok || w.atRest(next)):
 			w.rests = until
 			return AtRest
-		case w.plans.Len() == 0 && workqueue.Between(Epoch, next)-w.watch.News > w.config.Futile:
+		case w.plans.Len() == 0 && w.futile(next):
 			return Futile
 		case next.After(end):
 			w.advance(end)
@@ -275,15 +279,49 @@ func (w *World) Run(until time.Duration) Ending {
 	}
 }
 
+// atRest reports whether nothing more happens that is worth waiting for, when the next look is at that time.
+func (w *World) atRest(next time.Time) bool {
+	return workqueue.Between(w.changed, next) > w.quiet() && !w.network.Busy()
+}
+
 // quiet returns how long nothing must have happened in a world at rest.
 func (w *World) quiet() time.Duration {
+	quiet := 20 * time.Minute
 	switch {
 	case w.config.Quiet > 0:
 		return w.config.Quiet
 	case w.watch.faulty:
-		return 70 * time.Minute
+		quiet = 70 * time.Minute
 	}
-	return 20 * time.Minute
+	return max(quiet, w.waits)
+}
+
+// futile reports whether all that has happened for long is that the same migrations fail again. What is under way
+// on the network is to end first, and to be seen.
+func (w *World) futile(next time.Time) bool {
+	if workqueue.Between(Epoch, next)-w.watch.News <= max(w.config.Futile, w.waits) {
+		return false
+	}
+	if w.network.Busy() {
+		w.watch.News = w.Now()
+		return false
+	}
+	return true
+}
+
+// margin is how much longer than a participant waits nothing must have happened.
+const margin = 5 * time.Minute
+
+// longestWait returns the longest that a controller waits before it goes on with what has begun, and a margin. A migration that
+// finds no target waits for a day, and that is rest.
+func longestWait(c *controller.Config) time.Duration {
+	m := &c.Migration
+	backoff, t := m.BackoffCap, &m.Timeouts
+	if m.Compatible { // it has no cap, and doubles with each failure that is kept
+		backoff = workqueue.Backoff(m.BackoffBase, math.MaxInt64, max(0, m.Keep-1))
+	}
+	return workqueue.Later(margin, max(backoff, m.AvoidFor, c.RetryCap, t.Unschedulable, t.Target, t.HandOver,
+		t.Prepare, t.Begin, t.Abort, t.UtilityVolumes))
 }
 
 // next returns when something happens next.

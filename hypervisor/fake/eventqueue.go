@@ -12,6 +12,7 @@ type timer struct {
 	At    time.Duration
 	order uint64 // among those of the same time, the first armed is first
 	place int    // in the queue, from 1; 0 is not armed
+	alone bool   // it is of no transfer: see eventQueue.Alone
 	Fire  func()
 }
 
@@ -24,7 +25,11 @@ func (t *timer) before(o *timer) bool {
 type eventQueue struct {
 	queue timers
 	armed uint64
+	alone int // timers in the queue that are
 }
+
+// Alone returns how many timers are armed that are of no transfer: of starts, shutdowns, copies of disks.
+func (a *eventQueue) Alone() int { return a.alone }
 
 // Arm sets t to fire at, also if it was armed. Forever disarms it.
 func (a *eventQueue) Arm(t *timer, at time.Duration) {
@@ -35,6 +40,7 @@ func (a *eventQueue) Arm(t *timer, at time.Duration) {
 	a.armed++
 	t.At, t.order = at, a.armed
 	if t.place == 0 {
+		a.count(t, 1)
 		heap.Push(&a.queue, t)
 		return
 	}
@@ -44,7 +50,14 @@ func (a *eventQueue) Arm(t *timer, at time.Duration) {
 // Disarm makes t not fire.
 func (a *eventQueue) Disarm(t *timer) {
 	if t.place > 0 {
+		a.count(t, -1)
 		heap.Remove(&a.queue, t.place-1)
+	}
+}
+
+func (a *eventQueue) count(t *timer, n int) {
+	if t.alone {
+		a.alone += n
 	}
 }
 

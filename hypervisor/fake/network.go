@@ -134,6 +134,14 @@ func (f *Network) Next() (time.Time, bool) {
 	return next, some
 }
 
+// Busy reports whether something is under way that ends by itself and is no transfer: a VM starts or shuts
+// down, a disk is copied.
+func (f *Network) Busy() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.world.Agenda.Alone() > 0
+}
+
 // AdvanceTo moves time to t and makes happen what happens until then, t
 // included, in order. Time does not go back: an earlier t is now.
 func (f *Network) AdvanceTo(t time.Time) {

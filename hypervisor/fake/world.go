@@ -93,7 +93,7 @@ func (w *world) AdvanceTo(t time.Time) {
 
 // In returns a timer that makes fire happen after d.
 func (w *world) In(d time.Duration, fire func()) *timer {
-	t := &timer{Fire: fire}
+	t := &timer{Fire: fire, alone: true}
 	w.Agenda.Arm(t, laterOf(w.Now, max(0, d)))
 	return t
 }
