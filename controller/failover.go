@@ -35,10 +35,10 @@ type FailoverController struct {
 }
 
 // NewFailover returns a failover controller that knows nothing yet. Without a fencer only the words of
-// operators prove that a host is off. It panics when [Config.Validate] refuses the configuration.
+// operators prove that a host is off. It panics when [FailoverConfig.Validate] refuses the configuration.
 func NewFailover(c FailoverConfig, store store.Store, fencer Fencer, recorder store.EventRecorder) *FailoverController {
 	if err := c.Validate(); err != nil {
-		panic("failover: " + err.Error())
+		panic("controller: " + err.Error())
 	}
 	w := &FailoverController{config: c.Complete(), store: store, fencer: fencer, recorder: recorder,
 		leases: newLeaseTracker(), cuts: map[hypervisor.HostName]*cut{},

@@ -71,14 +71,14 @@ type FailoverConfig struct {
 func (c FailoverConfig) Validate() error {
 	var errs []error
 	if !(c.StormShare >= 0 && c.StormShare <= 1) {
-		errs = append(errs, fmt.Errorf("failover.Config.StormShare is %v: use a share from 0 to 1, "+
+		errs = append(errs, fmt.Errorf("controller.FailoverConfig.StormShare is %v: use a share from 0 to 1, "+
 			"or 0 for the default", c.StormShare))
 	}
 	if c.FenceAtOnce < 0 {
-		errs = append(errs, fmt.Errorf("failover.Config.FenceAtOnce is %d: use a positive number, "+
+		errs = append(errs, fmt.Errorf("controller.FailoverConfig.FenceAtOnce is %d: use a positive number, "+
 			"or 0 for the default", c.FenceAtOnce))
 	}
-	return errors.Join(append(errs, workqueue.CheckSpans("failover.Config",
+	return errors.Join(append(errs, workqueue.CheckSpans("controller.FailoverConfig",
 		workqueue.Span{Name: "Grace", Value: c.Grace}, workqueue.Span{Name: "FenceAfter", Value: c.FenceAfter},
 		workqueue.Span{Name: "Poll", Value: c.Poll}, workqueue.Span{Name: "Retry", Value: c.Retry},
 		workqueue.Span{Name: "RetryCap", Value: c.RetryCap}))...)

@@ -69,7 +69,7 @@ type PanicError struct {
 
 // Error holds the stack: it is for debugging.
 func (e *PanicError) Error() string {
-	return fmt.Sprintf("drive: %s panicked: %v: its process must start again\n%s", e.Name,
+	return fmt.Sprintf("controller: %s panicked: %v: its process must start again\n%s", e.Name,
 		e.Value, e.Stack)
 }
 
@@ -109,7 +109,7 @@ func (l *Loop) complete() {
 // it is a *[PanicError], at once.
 func Run(ctx context.Context, l Loop) error {
 	if l.Reconciler == nil {
-		return fmt.Errorf("drive: Loop.Reconciler of %q is nil: set it to the participant", l.Name)
+		return fmt.Errorf("controller: Loop.Reconciler of %q is nil: set it to the participant", l.Name)
 	}
 	l.complete()
 	r := runner{Loop: &l}

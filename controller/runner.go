@@ -116,7 +116,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // ErrStopped is why the context of a look ends that goes on for longer than [Loop.Grace]
 // after its loop was stopped.
-var ErrStopped = errors.New("drive: stopped, and the time to finish in is over")
+var ErrStopped = errors.New("controller: stopped, and the time to finish in is over")
 
 // graceful returns a context that lives for a while longer than ctx, and what ends it.
 func graceful(ctx context.Context, grace time.Duration) (context.Context, func()) {

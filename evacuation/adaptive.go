@@ -11,7 +11,7 @@ import (
 	"github.com/godwit-vm/godwit/migration/placement"
 )
 
-// AdaptivePolicy is an [AdaptivePolicy]. A zero field takes the default that it names.
+// AdaptivePolicy is the [Policy] and the [Sharer] of this package. A zero field takes the default that it names.
 type AdaptivePolicy struct {
 	// DirtyRate returns how fast a VM dirties memory that it did not dirty just before, as
 	// measured; 0 is not known, and taken for an idle guest until it fails. Default: it was
@@ -47,7 +47,7 @@ const (
 	filled = 0.75
 )
 
-// Compare implements [AdaptivePolicy]: a VM that needs the link alone goes first, then one that
+// Compare implements [Policy]: a VM that needs the link alone goes first, then one that
 // takes longest.
 func (p AdaptivePolicy) Compare(link hypervisor.Bandwidth, a, b EvacuatingVM) int {
 	w := p.wire(link)
@@ -62,7 +62,7 @@ func (p AdaptivePolicy) Compare(link hypervisor.Bandwidth, a, b EvacuatingVM) in
 		cmp.Compare(b.Memory, a.Memory))
 }
 
-// Admit implements [AdaptivePolicy]: one more may go while there are fewer than is best,
+// Admit implements [Policy]: one more may go while there are fewer than is best,
 // and none that needs the link alone is among them.
 func (p AdaptivePolicy) Admit(
 	link hypervisor.Bandwidth, next EvacuatingVM, others []EvacuatingVM,

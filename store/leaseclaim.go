@@ -34,7 +34,7 @@ type ForeignError struct {
 
 // Error says what is known, and what to do.
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("lease: host %s belongs to identity %v, and this is %v (%s): nothing is "+
+	return fmt.Sprintf("store: host %s belongs to identity %v, and this is %v (%s): nothing is "+
 		"started: start its agent where it was, or, when that is gone for good and no VM of it "+
 		"runs there, say so: godwit host adopt %s --id %s", e.Host, e.Known, e.Mine, e.Why, e.Host,
 		e.Mine.ID)
@@ -62,7 +62,7 @@ type LeaseClaim struct {
 // configuration.
 func NewLeaseClaim(store Store, config Tenancy) (*LeaseClaim, error) {
 	if config.Host == "" || config.Identity.ID == "" {
-		return nil, errors.New("lease: a claim needs Host and Identity")
+		return nil, errors.New("store: a claim needs Host and Identity")
 	}
 	b, err := NewRenewer(store, LeaseConfig{Owner: HostLease(config.Host), Boot: config.Boot,
 		Session: config.Session, Lock: config.Lock, HeartbeatInterval: config.HeartbeatInterval,

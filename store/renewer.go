@@ -44,7 +44,7 @@ func (c *LeaseConfig) complete() error {
 	}
 	switch {
 	case c.Owner == "":
-		return errors.New("lease: Owner is empty: name whose heartbeat it is")
+		return errors.New("store: Owner is empty: name whose heartbeat it is")
 	case c.Session == "":
 		return fmt.Errorf("lease %s: Session is empty: give each start of a process its own",
 			c.Owner)
@@ -64,7 +64,7 @@ type IdentityError struct {
 
 // Error says which name it is, and what to do.
 func (e *IdentityError) Error() string {
-	return fmt.Sprintf("lease: two processes call themselves %s, and the other one lives "+
+	return fmt.Sprintf("store: two processes call themselves %s, and the other one lives "+
 		"(session %s): stop one of them, or give it another name", e.Owner, e.Session)
 }
 

@@ -17,7 +17,7 @@ const (
 	Count // small whole numbers, often 0
 )
 
-// A Measure is what both sides measured in the same worlds. Less is better.
+// A MeasureKind is what both sides measured in the same worlds. Less is better.
 type MeasureKind struct {
 	Name string
 	Kind Kind
@@ -34,7 +34,7 @@ const margin = 0.01
 // Level is how often a difference may be called one that is none.
 const Level = 0.05
 
-// An Outcome is what is said of a measure.
+// A TestOutcome is what is said of a measure.
 type TestOutcome uint8
 
 // The outcomes, of ours against theirs.
@@ -92,7 +92,7 @@ func Judge(measures []MeasureKind) []ComparisonResult {
 // weigh says all of a measure but the outcome; the chance is that of this measure alone.
 func weigh(m *MeasureKind) ComparisonResult {
 	if len(m.Ours) != len(m.Theirs) {
-		panic("verdict: " + m.Name + " was not measured in the same worlds")
+		panic("sweep: " + m.Name + " was not measured in the same worlds")
 	}
 	v := ComparisonResult{Name: m.Name, Kind: m.Kind, Ratio: m.ratios()}
 	var p pairs

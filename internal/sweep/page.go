@@ -29,7 +29,7 @@ var scripts = []string{"model.js", "dom.js", "charts.js", "timeline.js", "main.j
 func (d *ReportDocument) WriteHTML(w io.Writer) error {
 	text, err := d.page()
 	if err != nil {
-		return fmt.Errorf("report: %w", err)
+		return fmt.Errorf("sweep: %w", err)
 	}
 	_, err = io.WriteString(w, text)
 	return err
@@ -87,7 +87,7 @@ func script() string {
 func part(name string) string {
 	text, err := page.ReadFile("page/" + name)
 	if err != nil {
-		panic("report: " + err.Error())
+		panic("sweep: " + err.Error())
 	}
 	return string(text)
 }

@@ -21,7 +21,7 @@ const (
 	maxWhy                = 400 // characters of one reason
 )
 
-// A Document is what a page shows, as JSON in the page. Times are virtual, in milliseconds
+// A ReportDocument is what a page shows, as JSON in the page. Times are virtual, in milliseconds
 // since the beginning of the world, unless their names say otherwise; -1 is never.
 type ReportDocument struct {
 	Format   int    `json:"format"` // 1
@@ -29,7 +29,7 @@ type ReportDocument struct {
 	Seed     uint64 `json:"seed"`
 	Ending   string `json:"ending,omitempty"` // why the simulation ended
 	// Result is the world's own. Its lists of VMs that stayed, of VMs that are down and of violations are
-	// cut at MaxLeft; Stayed, Down and Violated count them all.
+	// cut at maxLeft; Stayed, Down and Violated count them all.
 	Result   *sim.Result `json:"result,omitempty"`
 	Stayed   int         `json:"stayed"`
 	Down     int         `json:"down"` // VMs that should run and do not, all of them
@@ -45,7 +45,7 @@ type ReportDocument struct {
 	Links       []Link                `json:"links,omitempty"`
 	Downtimes   *Distribution         `json:"downtimes,omitempty"` // milliseconds
 	Durations   *Distribution         `json:"durations,omitempty"` // seconds, of what succeeded
-	// SweepReport is a sweep without its samples and cut at MaxCombinations; Combinations counts
+	// Sweep is a sweep without its samples and cut at reportMaxCombinations; Combinations counts
 	// them all.
 	Sweep        *Document `json:"sweep,omitempty"`
 	Combinations int       `json:"combinations,omitempty"`
@@ -66,7 +66,7 @@ type Migrations struct {
 	Reasons  []string `json:"reasons"`  // those that Why points to; the first is ""
 
 	VM         []string           `json:"vm"`
-	Source     []int              `json:"source"` // in Document.Hosts; -1 is not known
+	Source     []int              `json:"source"` // in ReportDocument.Hosts; -1 is not known
 	Target     []int              `json:"target"`
 	Outcome    []MigrationOutcome `json:"outcome"`
 	Mode       []int              `json:"mode"`
