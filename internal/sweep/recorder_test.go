@@ -227,6 +227,22 @@ events: [0s drain a1]
 	}
 }
 
+// A controller's clock that is set back changes no time of the page: times are virtual.
+func TestTimesAreNotByTheControllersClock(t *testing.T) {
+	d, w := run(t, parse(t, `
+hosts: [{name: "n[1-2]", memory: 64GiB, cpus: 64, link: 1Gbit/s}]
+vms: [{name: a, host: n1, memory: 16GiB, class: idle}]
+events: [1s drain n1, 20s skew controller by=-10m]
+`))
+	m, empty := d.Migrations, w.Evacuations()[0].EmptySeconds
+	if len(m.VM) != 1 || empty == nil {
+		t.Fatalf("%d migrations, empty %v", len(m.VM), empty)
+	}
+	if took := float64(m.Ended[0]-m.Running[0]) / 1000; took <= 30 || math.Abs(float64(m.Ended[0])/1000-*empty) > 0.01 {
+		t.Errorf("it runs from %d to %d ms, and the host is empty at %v s", m.Running[0], m.Ended[0], *empty)
+	}
+}
+
 // TestOneWatcherDoesNotPushOutAnother chains two.
 func TestOneWatcherDoesNotPushOutAnother(t *testing.T) {
 	s := parse(t, small)

@@ -48,7 +48,7 @@ func Record(config *sim.Config) *Recorder {
 		if next != nil {
 			next(at, before, after)
 		}
-		r.take(after)
+		r.take(at, after)
 	}
 	seen := config.WatchVM
 	config.WatchVM = func(at time.Duration, before, after *store.VM) {
@@ -60,8 +60,8 @@ func Record(config *sim.Config) *Recorder {
 	return r
 }
 
-// take takes in a migration as it is stored now.
-func (r *Recorder) take(m *store.Migration) {
+// take takes in a migration as it is stored at a time.
+func (r *Recorder) take(at time.Duration, m *store.Migration) {
 	i, ok := r.known[m.Spec.ID]
 	if !ok {
 		i = len(r.rows)
@@ -70,21 +70,21 @@ func (r *Recorder) take(m *store.Migration) {
 		for i := range n.at {
 			n.at[i] = never
 		}
-		n.at[migration.Unset] = since(m.Spec.Created)
+		n.at[migration.Unset] = at
 		r.rows = append(r.rows, n)
 	}
-	r.rows[i].take(m)
+	r.rows[i].take(at, m)
 }
 
-// take brings a row up to date.
-func (n *row) take(m *store.Migration) {
+// take brings a row up to date. What the record says of times is by the controller's clock, which may be wrong.
+func (n *row) take(at time.Duration, m *store.Migration) {
 	s := &m.State
 	n.source, n.target = s.Source, s.Target
-	if s.Phase > migration.Unset {
-		n.at[min(int(s.Phase), ended)] = since(s.Entered)
+	if began := &n.at[min(int(s.Phase), ended)]; *began == never {
+		*began = at
 	}
 	if s.Phase == migration.PreparingTarget && n.at[migration.Scheduled] == never {
-		n.at[migration.Scheduled] = since(s.Entered) // one writing did for both
+		n.at[migration.Scheduled] = at // one writing did for both
 	}
 	n.outcome = outcomeOf(s)
 	n.mode, n.bytes, n.downtime = m.Source.Mode, m.Source.Sent, never
@@ -125,9 +125,6 @@ func (r *Recorder) stood(w *sim.World) {
 	}
 }
 
-// since returns the virtual time of a moment; what was before the beginning is the beginning.
-func since(t time.Time) time.Duration { return max(0, t.Sub(sim.Epoch)) }
-
 // why says in one line why a migration ended as it did, or what holds it up: the rule, the
 // hypervisor's words, and every reason against the target.
 func why(m *store.Migration) string {
@@ -157,7 +154,7 @@ func why(m *store.Migration) string {
 	return strings.Join(parts, "; ")
 }
 
-// An Outcome is how a migration ended.
+// A MigrationOutcome is how a migration ended.
 type MigrationOutcome int
 
 // The outcomes, as [sim.Totals] counts them; Lost is counted among those that succeeded.
