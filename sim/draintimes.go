@@ -6,23 +6,23 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 )
 
-// A Drain is a host that was drained. Times are virtual.
+// A drainTime is one drain of a host. Times are virtual.
 type drainTime struct {
 	Host  hypervisor.HostName
 	Since time.Duration
 	Empty time.Duration // -1 is not yet
-	Last  time.Duration // when a VM left it last
+	Last  time.Duration // when a VM left it last; -1 is that none has
 	Over  bool          // it was taken back
 }
 
-// A DrainTimes has all drains. The zero value is empty and ready.
+// drainTimes has all drains. The zero value is empty and ready.
 type drainTimes struct {
-	home  map[hypervisor.HostName]int // VMs that are at home there
-	of    map[hypervisor.HostName]*drainTime
+	home  map[hypervisor.HostName]int        // VMs that are at home there
+	of    map[hypervisor.HostName]*drainTime // the last of each host
 	order []*drainTime
 }
 
-// All lists the drains in the order of their hosts' first.
+// All lists the drains in the order in which they began.
 func (b *drainTimes) All() []*drainTime { return b.order }
 
 // On reports whether a host is being drained.
@@ -33,20 +33,18 @@ func (b *drainTimes) On(host hypervisor.HostName) bool {
 
 // Begin notes that a host is to be emptied from now on, unless it is already.
 func (b *drainTimes) Begin(host hypervisor.HostName, now time.Duration) {
-	d := b.of[host]
-	switch {
-	case d == nil:
-		if b.of == nil {
-			b.of = map[hypervisor.HostName]*drainTime{}
-		}
-		d = &drainTime{}
-		b.of[host] = d
-		b.order = append(b.order, d)
-	case !d.Over:
+	if b.On(host) {
 		return
 	}
-	*d = drainTime{Host: host, Since: now, Empty: -1, Last: now}
-	b.emptied(host, now)
+	if b.of == nil {
+		b.of = map[hypervisor.HostName]*drainTime{}
+	}
+	d := &drainTime{Host: host, Since: now, Empty: -1, Last: -1}
+	if b.home[host] == 0 {
+		d.Empty = now
+	}
+	b.of[host] = d
+	b.order = append(b.order, d)
 }
 
 // End notes that a drain was taken back, if there is one.
@@ -70,11 +68,6 @@ func (b *drainTimes) Arrived(host hypervisor.HostName) {
 // Departed notes that a VM is at home on a host no more.
 func (b *drainTimes) Departed(host hypervisor.HostName, now time.Duration) {
 	b.home[host]--
-	b.emptied(host, now)
-}
-
-// emptied notes when the last VM has left a host.
-func (b *drainTimes) emptied(host hypervisor.HostName, now time.Duration) {
 	if !b.On(host) {
 		return
 	}

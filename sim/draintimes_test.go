@@ -22,7 +22,7 @@ func TestADrainEndsWhenTheLastHasLeft(t *testing.T) {
 	b.Arrived("b") // it is not empty any more
 	b.End("unknown")
 	check(t, &b, drainTime{Host: "a", Since: 10, Empty: 30, Last: 30},
-		drainTime{Host: "c", Since: 35, Empty: 35, Last: 35},
+		drainTime{Host: "c", Since: 35, Empty: 35, Last: -1},
 		drainTime{Host: "b", Since: 40, Empty: -1, Last: 50})
 }
 
@@ -36,9 +36,13 @@ func TestADrainThatWasTakenBackBeginsAnew(t *testing.T) {
 	if b.On("a") || b.On("b") {
 		t.Error("nothing is being drained")
 	}
-	check(t, &b, drainTime{Host: "a", Since: 10, Empty: -1, Last: 10, Over: true})
+	first := drainTime{Host: "a", Since: 10, Empty: -1, Last: -1, Over: true}
+	check(t, &b, first)
 	b.Begin("a", 30)
-	check(t, &b, drainTime{Host: "a", Since: 30, Empty: 30, Last: 30})
+	check(t, &b, first, drainTime{Host: "a", Since: 30, Empty: 30, Last: -1})
+	b.Arrived("a")
+	b.Departed("a", 50)
+	check(t, &b, first, drainTime{Host: "a", Since: 30, Empty: 50, Last: 50})
 }
 
 func check(t *testing.T, b *drainTimes, want ...drainTime) {

@@ -12,13 +12,27 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// Evacuation is what became of one host that was drained.
+// Evacuation is what became of one drain of a host.
 type Evacuation struct {
 	Host         hypervisor.HostName `json:"host"`
 	StartSeconds float64             `json:"startSeconds"`
 	EmptySeconds *float64            `json:"emptySeconds"` // nil: never
 	Left         []RemainingVM       `json:"left"`
-	LastSeconds  float64             `json:"lastLeftSeconds"` // when a VM left it last
+	LastSeconds  *float64            `json:"lastLeftSeconds"` // when a VM left it last; nil: none has
+	Withdrawn    bool                `json:"withdrawn,omitempty"`
+}
+
+// Drained returns when a host was drained first, and when the last VM had left a drained host of those that
+// left; false is that none has.
+func (r *Result) Drained() (first, last float64, left bool) {
+	first = math.Inf(1)
+	for _, e := range r.Evacuations {
+		first = min(first, e.StartSeconds)
+		if e.LastSeconds != nil {
+			last, left = max(last, *e.LastSeconds), true
+		}
+	}
+	return first, last, left
 }
 
 // RemainingVM is a VM that is still on a drained host, and every reason why.
@@ -75,7 +89,7 @@ type VMOutage struct {
 }
 
 // Brownout is how guests were slowed down so that their memory could be sent (auto-converge), over
-// the migrations in which they were, whatever became of them.
+// the migrations in which they were, whatever became of them, also those whose records are gone.
 type Brownout struct {
 	Migrations int     `json:"migrations"`
 	MaxPercent int     `json:"maxPercent"` // the largest share of CPU time that was taken
@@ -92,16 +106,16 @@ func brownout(all []store.Brownout) *Brownout {
 	}
 	b := &Brownout{Migrations: len(all)}
 	var spans []float64
-	var lasted, taken float64
+	var lasted, taken time.Duration
 	for _, one := range all {
 		b.MaxPercent = max(b.MaxPercent, one.Percent)
 		spans = append(spans, float64(one.Lasted.Milliseconds())/1000)
-		lasted, taken = lasted+one.Lasted.Seconds(), taken+one.Taken.Seconds()
+		lasted, taken = lasted+one.Lasted, taken+one.Taken
 	}
 	slices.Sort(spans)
 	b.P50Seconds, b.P99Seconds = Quantile(spans, 0.5), Quantile(spans, 0.99)
 	b.MaxSeconds = Quantile(spans, 1)
-	b.MeanPercent = math.Round(1000*taken/lasted) / 10
+	b.MeanPercent = math.Round(1000*taken.Seconds()/lasted.Seconds()) / 10
 	return b
 }
 
@@ -110,7 +124,7 @@ type Result struct {
 	VirtualSeconds float64 `json:"virtualSeconds"` // until nothing happened any more
 	Events         int     `json:"events"`
 	Migrations     Totals  `json:"migrations"`
-	// failuresOf says why migrations failed, the most frequent reason first.
+	// Failures says why migrations failed, the most frequent reason first.
 	Failures    []Failure    `json:"failures,omitempty"`
 	Evacuations []Evacuation `json:"evacuations"`
 	Down        []Down       `json:"down"` // the first to stop first
@@ -198,7 +212,7 @@ func (w *World) Downtime(vm hypervisor.VMID, id migration.ID) (time.Duration, bo
 // end of a world at rest.
 func (w *World) Stood(vm hypervisor.VMID) time.Duration { return w.watch.Stood(vm, w.ends()) }
 
-// Evacuations says of every host that was drained when it was empty, and what
+// Evacuations says of every drain, in the order in which they began, when its host was empty, and what
 // is left there and why.
 func (w *World) Evacuations() []Evacuation {
 	left := map[hypervisor.HostName][]RemainingVM{}
@@ -211,18 +225,22 @@ func (w *World) Evacuations() []Evacuation {
 	}
 	list := []Evacuation{}
 	for _, d := range w.watch.Drains.All() {
-		e := Evacuation{Host: d.Host, StartSeconds: seconds(d.Since),
-			LastSeconds: seconds(d.Last), Left: left[d.Host]}
-		if e.Left == nil {
-			e.Left = []RemainingVM{}
-		}
-		if d.Empty >= 0 {
-			s := seconds(d.Empty)
-			e.EmptySeconds = &s
+		e := Evacuation{Host: d.Host, StartSeconds: seconds(d.Since), EmptySeconds: known(d.Empty),
+			LastSeconds: known(d.Last), Left: []RemainingVM{}, Withdrawn: d.Over}
+		if all := left[d.Host]; !d.Over && all != nil {
+			e.Left = all
 		}
 		list = append(list, e)
 	}
 	return list
+}
+
+// known returns the seconds of a time; nil of one before the beginning, which is never.
+func known(at time.Duration) *float64 {
+	if at < 0 {
+		return nil
+	}
+	return new(seconds(at))
 }
 
 // Why says what keeps a VM where it is, as the controller explains it.

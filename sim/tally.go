@@ -44,6 +44,7 @@ type stats struct {
 	sent     hypervisor.Bytes      // by them
 	untold   int                   // of them that ended without a word about what they had sent
 	lost     []time.Duration       // downtimes of those of them that did not succeed
+	slowed   []store.Brownout      // of those of them whose guests were slowed down
 	down     map[hypervisor.VMID]outage
 	outages  outageStats     // that have ended
 	failures []failureStats  // in the order of the first of each
@@ -163,7 +164,8 @@ func (t *moveStats) untold() int {
 }
 
 // brownoutsOf returns how guests were slowed down on their way, those that were, in no order.
-func (b *stats) brownoutsOf() (list []store.Brownout) {
+func (b *stats) brownoutsOf() []store.Brownout {
+	list := slices.Clone(b.slowed)
 	for _, g := range b.guests {
 		for _, t := range g.kept {
 			if s := t.Last.Source.Brownout; s.Lasted > 0 {
@@ -352,6 +354,9 @@ func (b *stats) Gone(r store.Record, now time.Duration) {
 			b.untold += t.untold()
 			if t.Down > 0 && !t.succeeded() {
 				b.lost = append(b.lost, t.Down)
+			}
+			if s := t.Last.Source.Brownout; s.Lasted > 0 {
+				b.slowed = append(b.slowed, s)
 			}
 			g.kept = slices.DeleteFunc(g.kept, func(o *moveStats) bool { return o == t })
 			if b.gone == nil {

@@ -139,3 +139,21 @@ func TestEndsAreCountedOnceAndByTheirReason(t *testing.T) {
 			len(tally.Moved), tally.News)
 	}
 }
+
+// What guests were slowed down counts also when the records of their migrations are gone.
+func TestBrownoutsOfForgottenMigrationsAreKept(t *testing.T) {
+	tally := newStats()
+	for i, lasted := range []time.Duration{3 * time.Second, 0, 5 * time.Second} {
+		m := &store.Migration{Version: store.Version(i + 1)}
+		m.Spec.ID, m.Spec.VM, m.State.Phase = migration.ID(fmt.Sprint("m", i)), "v", migration.Failed
+		m.Source.Brownout = store.Brownout{Lasted: lasted, Taken: lasted / 4, Percent: 30}
+		tally.Put(m, 0)
+		if i < 2 {
+			tally.Gone(m, 0)
+		}
+	}
+	want := &Brownout{Migrations: 2, MaxPercent: 30, P50Seconds: 3, P99Seconds: 5, MaxSeconds: 5, MeanPercent: 25}
+	if diff := cmp.Diff(want, brownout(tally.brownoutsOf())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -49,8 +49,8 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 	}
 	a.stood(t)
 	if b := a.Brownout; b != nil {
-		fmt.Fprintf(t, "brownout\t%s slowed by auto-converge, up to %d %% of CPU time taken, "+
-			"p50 %s, p99 %s, max %s, at %.0f %% on average\n", humanize.Count(b.Migrations, "guest"),
+		fmt.Fprintf(t, "brownout\t%s with guests slowed by auto-converge, up to %d %% of CPU time taken, "+
+			"p50 %s, p99 %s, max %s, at %.0f %% on average\n", humanize.Count(b.Migrations, "migration"),
 			b.MaxPercent, humanize.Span(b.P50Seconds), humanize.Span(b.P99Seconds),
 			humanize.Span(b.MaxSeconds), b.MeanPercent)
 	}
@@ -168,19 +168,13 @@ func (a answer) out(t io.Writer) {
 // table. The bound covers all that moved, also while nothing was drained: when it
 // is longer than the drains took, no ratio makes sense.
 func (a answer) took() string {
-	first, last, together := -1.0, 0.0, true
-	for _, e := range a.Evacuations {
-		if first < 0 {
-			first = e.StartSeconds
-		}
-		together = together && e.StartSeconds == first
-		last = max(last, e.LastSeconds)
-	}
+	first, last, left := a.Drained()
+	together := !slices.ContainsFunc(a.Evacuations, func(e sim.Evacuation) bool { return e.StartSeconds != first })
 	took, bound := last-first, humanize.Span(a.LowerBoundSeconds)+" (bytes over the narrowest link)"
 	switch {
 	case a.Migrations.Succeeded == 0:
 		return "lower bound\tunknown: no VM was migrated"
-	case first < 0 || a.LowerBoundSeconds == 0 || last <= first: // no VM has left a drained host
+	case !left || a.LowerBoundSeconds == 0:
 		return "lower bound\t" + bound
 	case took < a.LowerBoundSeconds || !together: // nothing to be compared
 		return fmt.Sprintf("took\t%s until the last VM had left\nlower bound\t%s",

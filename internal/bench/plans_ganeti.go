@@ -203,9 +203,8 @@ func (q *drain) kubeVirt(ctx context.Context) (PlanRow, error) {
 	}
 	r := w.Result()
 	row := PlanRow{Set: q.name, Candidate: KubeVirt, Questions: 1, Moves: r.Migrations.Succeeded, Solved: 1}
-	took := 0.0
+	_, took, _ := r.Drained()
 	for _, e := range r.Evacuations {
-		took = max(took, e.LastSeconds)
 		if len(e.Left) > 0 {
 			row.Solved = 0
 		}

@@ -50,7 +50,9 @@ func Run(c *Cluster, who Candidate, seed uint64) (Outcome, error) {
 		Migrations: r.Migrations, Downtime: r.Downtime, Violations: r.Violations}
 	for _, e := range r.Evacuations {
 		o.Left += len(e.Left)
-		o.TookSeconds = max(o.TookSeconds, round(e.LastSeconds-began.Seconds()))
+	}
+	if _, last, left := r.Drained(); left {
+		o.TookSeconds = round(last - began.Seconds())
 	}
 	if o.Left == 0 && o.BoundSeconds > 0 {
 		o.Ratio = round(o.TookSeconds / o.BoundSeconds)

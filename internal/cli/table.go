@@ -49,6 +49,7 @@ func sweepTable(out io.Writer, d *sweep.Document) error {
 	outages(out, shown)
 	downAtEnd(out, d)
 	brownouts(out, shown)
+	notEmptied(out, shown)
 	compared(out, d)
 	unrested := 0
 	for _, c := range d.Combinations {
@@ -68,15 +69,19 @@ func sweepRow(t io.Writer, number int, c *sweep.Combination) {
 		return
 	}
 	at := func(measure string) sweep.Statistic { return c.Statistic(measure) }
-	makespan := at("makespanSeconds")
 	some := func(measure string, write func(sweep.Statistic) string) string {
 		if s := at(measure); s.Samples > 0 {
 			return write(s)
 		}
 		return "–" // nothing moved in any sample
 	}
+	makespan := func(of func(sweep.Statistic) float64) string {
+		return some("makespanSeconds", func(s sweep.Statistic) string { return humanize.Span(of(s)) })
+	}
 	fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\t%.2f\t%v\n", number,
-		humanize.Span(makespan.P50), humanize.Span(makespan.P90), humanize.Span(makespan.P99),
+		makespan(func(s sweep.Statistic) float64 { return s.P50 }),
+		makespan(func(s sweep.Statistic) float64 { return s.P90 }),
+		makespan(func(s sweep.Statistic) float64 { return s.P99 }),
 		some("durationP50Seconds", func(s sweep.Statistic) string { return humanize.Span(s.P50) }),
 		some("durationP99Seconds", func(s sweep.Statistic) string { return humanize.Span(s.P99) }),
 		some("downtimeP50Milliseconds",
@@ -140,6 +145,23 @@ func brownouts(out io.Writer, shown []sweep.Combination) {
 		said = true
 		fmt.Fprintf(out, "%d  for up to %s (median of the samples; at most %s), by up to %.0f %% "+
 			"of CPU time\n", i+1, humanize.Span(long.P50), humanize.Span(long.Max), much.Max)
+	}
+}
+
+// notEmptied says in how many samples VMs stayed on drained hosts.
+func notEmptied(out io.Writer, shown []sweep.Combination) {
+	said := false
+	for i := range shown {
+		c := &shown[i]
+		if c.NotEmptied == 0 {
+			continue
+		}
+		if !said {
+			fmt.Fprintln(out, "\nNot emptied: VMs stayed on drained hosts, so that MAKESPAN is until the last one that left, "+
+				"and is not compared")
+		}
+		said = true
+		fmt.Fprintf(out, "%d  in %d of %s\n", i+1, c.NotEmptied, humanize.Count(c.Samples, "sample"))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
+	"math"
 	"slices"
 )
 
@@ -27,8 +28,11 @@ type Combination struct {
 	Samples  int       `json:"samples"` // that are complete
 	// NotAtRest counts the worlds that were given up, or stopped at the scenario's
 	// end; Violated those in which an invariant did not hold.
-	NotAtRest  int         `json:"notAtRest"`
-	Violated   int         `json:"violated"`
+	NotAtRest int `json:"notAtRest"`
+	Violated  int `json:"violated"`
+	// NotEmptied counts the worlds in which VMs stayed on drained hosts: their makespans, until the last VM that
+	// left, are compared with no other.
+	NotEmptied int         `json:"notEmptied"`
 	Statistics []Statistic `json:"statistics"`
 	// Outages are those of each VM that had any, over the samples, the worst first; only in a scenario
 	// that fails over.
@@ -80,6 +84,9 @@ func summarize(settings []Setting, samples []Sample) Combination {
 		if len(samples[i].Violations) > 0 {
 			c.Violated++
 		}
+		if !samples[i].emptied() {
+			c.NotEmptied++
+		}
 	}
 	for _, m := range Measures() {
 		values := make([]float64, len(samples))
@@ -114,6 +121,9 @@ func against(first, samples []Sample, combination int) []Comparison {
 		values, base := make([]float64, len(pairs)), make([]float64, len(pairs))
 		for i, p := range pairs {
 			values[i], base[i] = m.Of(p[0]), m.Of(p[1])
+			if m.Emptied && !(p[0].emptied() && p[1].emptied()) {
+				values[i] = math.NaN()
+			}
 		}
 		c := compare(values, base)
 		if c.Less+c.More+c.Same == 0 {

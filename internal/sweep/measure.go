@@ -10,30 +10,33 @@ type Measure struct {
 	Name string // as in [Document], with its unit
 	// Of returns the number; NaN is that the sample has none: nothing moved in it.
 	Of func(*Sample) float64
-	// Compared says that combinations are compared by it.
-	Compared bool
+	// Compared says that combinations are compared by it; Emptied, only in samples in which all
+	// drained hosts were emptied on both sides.
+	Compared, Emptied bool
 }
 
 // Measures lists what is counted, in the order in which documents have it.
 func Measures() []Measure {
 	return []Measure{
-		{"makespanSeconds", func(s *Sample) float64 { return s.Makespan }, true},
-		{"durationP50Seconds", moved(func(s *Sample) float64 { return s.Duration.P50 }), false},
-		{"durationP99Seconds", moved(func(s *Sample) float64 { return s.Duration.P99 }), true},
-		{"downtimeP50Milliseconds", stood(func(s *Sample) float64 { return s.Downtime.P50 }), false},
-		{"downtimeP99Milliseconds", stood(func(s *Sample) float64 { return s.Downtime.P99 }), true},
-		{"downtimeMaxMilliseconds", stood(func(s *Sample) float64 { return s.Downtime.Max }), false},
-		{"outageSeconds", func(s *Sample) float64 { return s.Outage }, false},
-		{"down", func(s *Sample) float64 { return float64(s.Down) }, false},
-		{"brownoutMaxSeconds", func(s *Sample) float64 { return s.Brownout.MaxSeconds }, true},
+		{"makespanSeconds", only(func(s *Sample) float64 { return s.Makespan }, func(s *Sample) bool {
+			return s.Makespan > 0 || s.emptied() // unknown when VMs stayed and none left
+		}), true, true},
+		{"durationP50Seconds", moved(func(s *Sample) float64 { return s.Duration.P50 }), false, false},
+		{"durationP99Seconds", moved(func(s *Sample) float64 { return s.Duration.P99 }), true, false},
+		{"downtimeP50Milliseconds", stood(func(s *Sample) float64 { return s.Downtime.P50 }), false, false},
+		{"downtimeP99Milliseconds", stood(func(s *Sample) float64 { return s.Downtime.P99 }), true, false},
+		{"downtimeMaxMilliseconds", stood(func(s *Sample) float64 { return s.Downtime.Max }), false, false},
+		{"outageSeconds", func(s *Sample) float64 { return s.Outage }, false, false},
+		{"down", func(s *Sample) float64 { return float64(s.Down) }, false, false},
+		{"brownoutMaxSeconds", func(s *Sample) float64 { return s.Brownout.MaxSeconds }, true, false},
 		{"brownoutMaxPercent", func(s *Sample) float64 {
 			return float64(s.Brownout.MaxPercent)
-		}, false},
-		{"failures", func(s *Sample) float64 { return float64(s.Migrations.Failed) }, true},
-		{"retries", func(s *Sample) float64 { return float64(s.Retries) }, false},
-		{"stayed", func(s *Sample) float64 { return float64(s.Stayed) }, true},
-		{"bytesTransferred", func(s *Sample) float64 { return float64(s.Bytes) }, true},
-		{"violations", func(s *Sample) float64 { return float64(len(s.Violations)) }, false},
+		}, false, false},
+		{"failures", func(s *Sample) float64 { return float64(s.Migrations.Failed) }, true, false},
+		{"retries", func(s *Sample) float64 { return float64(s.Retries) }, false, false},
+		{"stayed", func(s *Sample) float64 { return float64(s.Stayed) }, true, false},
+		{"bytesTransferred", func(s *Sample) float64 { return float64(s.Bytes) }, true, false},
+		{"violations", func(s *Sample) float64 { return float64(len(s.Violations)) }, false, false},
 	}
 }
 
@@ -48,6 +51,9 @@ func moved(of func(*Sample) float64) func(*Sample) float64 {
 func stood(of func(*Sample) float64) func(*Sample) float64 {
 	return only(of, func(s *Sample) bool { return s.Stood > 0 || s.Downtime != Spread{} })
 }
+
+// emptied reports whether no VM stayed on a drained host.
+func (s *Sample) emptied() bool { return s.Stayed == 0 }
 
 func only(of func(*Sample) float64, has func(*Sample) bool) func(*Sample) float64 {
 	return func(s *Sample) float64 {

@@ -44,7 +44,7 @@ func (r *recorder) watch(at time.Duration, before, after *store.Migration) {
 		}
 		delete(r.began, after.Spec.ID)
 	case phase == migration.Failed:
-		r.failed[vm] = !after.Cancel
+		r.failed[vm] = !migration.Withdrawn(after.State.Because)
 		delete(r.began, after.Spec.ID)
 	}
 }

@@ -212,6 +212,74 @@ until: 30m
 	}
 }
 
+// A migration that was withdrawn because its VM was to stop is not tried again by the next one.
+func TestAMigrationAfterOneThatWasWithdrawnIsNoRetry(t *testing.T) {
+	got := one(t, `
+hosts: [{name: "n[1-3]", memory: 64GiB, cpus: 64, link: 1Gbit/s}]
+vms: [{name: a, host: n1, memory: 16GiB, class: idle}]
+events: [1s migrate a to=n2, 5s stop a, 2m start a, 5m migrate a to=n3]
+`)
+	if m := got.Migrations; m.Aborted != 1 || m.Succeeded != 1 || got.Retries != 0 {
+		t.Errorf("%+v, %d retries", m, got.Retries)
+	}
+}
+
+// Where a drained host is not emptied nothing is said of how long that took: not that it took no time, and not that it
+// took less than where it is emptied.
+func TestADrainThatIsNotEmptiedIsNotFaster(t *testing.T) {
+	const text = `
+hosts: [{name: "n[1-2]", memory: 64GiB, cpus: 16, link: 1Gbit/s}]
+vms:
+- {name: a, host: n1, memory: 4GiB, cpus: 2, dirty: 2GiB/s, workingSet: 2GiB}
+config: {allowAutoConverge: true, completionTimeoutPerGiB: 30s, progressTimeout: 20s}
+until: 1h
+events: [1s drain n1]
+`
+	for _, more := range []string{"", "- {name: b, host: n1, memory: 1GiB, class: idle}\n"} {
+		vms := strings.Replace(text, "config:", more+"config:", 1)
+		d := gridOf(t, vms, 8, sweep.Grid{{Path: "config.maxDowntimeMs", Values: []string{"100", "60000"}}})
+		never, soon := d.Combinations[0], d.Combinations[1]
+		if never.NotEmptied != 8 || soon.NotEmptied != 0 {
+			t.Errorf("not emptied: %d and %d", never.NotEmptied, soon.NotEmptied)
+		}
+		known := map[bool]int{true: 0, false: 8}[more == ""] // until b has left
+		if n := never.Statistic("makespanSeconds").Samples; n != known || soon.Statistic("makespanSeconds").Samples != 8 {
+			t.Errorf("a makespan in %d samples, want %d", n, known)
+		}
+		for _, c := range d.Comparisons {
+			if c.Measure == "makespanSeconds" {
+				t.Errorf("makespans are compared: %+v", c)
+			}
+		}
+		for _, r := range sweep.Beside(never.RunSummary("a"), soon.RunSummary("b")).Rows {
+			if r.Measure == "makespanSeconds" && r.Verdict != "unknown" {
+				t.Errorf("%s is %s", r.Measure, r.Verdict)
+			}
+		}
+	}
+}
+
+// gridOf simulates a grid of a scenario.
+func gridOf(t *testing.T, text string, samples int, grid sweep.Grid) *sweep.Document {
+	t.Helper()
+	run := sweep.Run{Samples: samples, Axes: grid}
+	var all []sweep.Sample
+	s := sweep.Sweep{Run: run, Load: func(combination int) (*config.Scenario, error) {
+		var overrides []config.Override
+		for _, set := range grid.At(combination) {
+			overrides = append(overrides, config.Override{Path: set.Path, Value: set.Value})
+		}
+		return config.Parse("f", []byte(text), overrides...)
+	}, Sample: func(s *sweep.Sample) error {
+		all = append(all, *s)
+		return nil
+	}}
+	if err := s.Simulate(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return sweep.Summarize(run, all)
+}
+
 // TestAnInterruptedSweepTellsWhatIsComplete, in order, and why it ended.
 func TestAnInterruptedSweepTellsWhatIsComplete(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())

@@ -51,11 +51,11 @@ type Sample struct {
 	Sample      int    `json:"sample"`
 	Seed        uint64 `json:"seed"`
 	Ending      string `json:"ending"` // why the simulation ended, as [sim.Ending]
-	// Makespan is from the first drain until the last VM had left that left; in a
+	// Makespan is from the first drain until the last VM had left that left, 0 when none did; in a
 	// world without drains it is until nothing happened any more.
 	Makespan   float64    `json:"makespanSeconds"`
 	Migrations sim.Totals `json:"migrations"`
-	// Retries counts migrations of a VM whose migration before had failed.
+	// Retries counts migrations of a VM whose migration before had failed, and was not withdrawn.
 	Retries int `json:"retries"`
 	Stayed  int `json:"stayed"` // VMs on drained hosts at the end
 	// Duration is of the migrations that succeeded, from when memory began to move;
@@ -107,22 +107,16 @@ func (s *Sample) Fill(r sim.Result) {
 	}
 	s.Violations = r.Violations[:min(len(r.Violations), MaxViolations)]
 	s.Makespan = r.VirtualSeconds
-	for i, e := range r.Evacuations {
+	for _, e := range r.Evacuations {
 		s.Stayed += len(e.Left)
-		if i == 0 {
-			s.Makespan = 0
+	}
+	if len(r.Evacuations) > 0 {
+		s.Makespan = 0
+		if first, last, left := r.Drained(); left {
+			s.Makespan = last - first
 		}
-		s.Makespan = max(s.Makespan, e.LastSeconds-firstDrain(r.Evacuations))
 	}
 	s.Makespan = rounded(s.Makespan)
-}
-
-func firstDrain(all []sim.Evacuation) float64 {
-	first := all[0].StartSeconds
-	for _, e := range all {
-		first = min(first, e.StartSeconds)
-	}
-	return first
 }
 
 // Label writes the settings of a combination in one line.

@@ -90,7 +90,8 @@ type SideRow struct {
 	Before  *Statistic `json:"before"`
 	After   *Statistic `json:"after"`
 	// Verdict is how After compares with Before: within its p10 to p90, below or above; less, more or
-	// the same where both are of one world; unknown where one does not know it.
+	// the same where both are of one world; unknown where one does not know it, and of a makespan where
+	// VMs stayed on drained hosts in a world of either.
 	Verdict string `json:"verdict"`
 }
 
@@ -110,7 +111,8 @@ func Beside(before, after RunSummary) *SideBySide {
 		if !hasBefore && !hasAfter {
 			continue
 		}
-		if hasBefore && hasAfter {
+		stayed := m.Emptied && before.values["stayed"].Max+after.values["stayed"].Max > 0
+		if hasBefore && hasAfter && !stayed {
 			row.Verdict = verdictOf(&b, &a)
 		}
 		s.Rows = append(s.Rows, row)

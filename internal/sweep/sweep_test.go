@@ -195,11 +195,16 @@ func TestFillTakesTheMakespanFromTheDrains(t *testing.T) {
 	}{
 		{"without drains until nothing happens", sim.Result{VirtualSeconds: 12.5}, 12.5, 0},
 		{"from the first drain to the last VM that left", sim.Result{VirtualSeconds: 1000,
-			Evacuations: []sim.Evacuation{{StartSeconds: 20, LastSeconds: 50.25},
-				{StartSeconds: 10, LastSeconds: 45}}}, 40.25, 0},
+			Evacuations: []sim.Evacuation{{StartSeconds: 20, LastSeconds: new(50.25)},
+				{StartSeconds: 10, LastSeconds: new(45.0)}}}, 40.25, 0},
 		{"VMs that stay are counted apart", sim.Result{VirtualSeconds: 1000,
-			Evacuations: []sim.Evacuation{{StartSeconds: 10, LastSeconds: 15, Left: never},
-				{StartSeconds: 10, LastSeconds: 10, Left: never[:1]}}}, 5, 3},
+			Evacuations: []sim.Evacuation{{StartSeconds: 10, LastSeconds: new(15.0), Left: never},
+				{StartSeconds: 10, Left: never[:1]}}}, 5, 3},
+		{"a drain that no VM leaves counts for nothing", sim.Result{VirtualSeconds: 4000,
+			Evacuations: []sim.Evacuation{{StartSeconds: 0, LastSeconds: new(2.9)},
+				{StartSeconds: 3600, Left: never[:1]}}}, 2.9, 1},
+		{"none has left", sim.Result{VirtualSeconds: 4000,
+			Evacuations: []sim.Evacuation{{StartSeconds: 10, Left: never[:1]}}}, 0, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -75,8 +75,8 @@ var measures = []measure{
 func timeToEmpty(w *sim.World, r *sim.Result) float64 {
 	began, ended := math.Inf(1), math.NaN()
 	for _, e := range r.Evacuations {
-		if !w.Draining(e.Host) {
-			continue // it was taken back
+		if e.Withdrawn {
+			continue
 		}
 		empty := math.Inf(1)
 		if e.EmptySeconds != nil {

@@ -338,9 +338,14 @@ const measure = (c, name) => c.statistics.find((s) => s.measure === name);
 const makespan = (c) => measure(c, "makespanSeconds");
 const downtime = (c) => measure(c, "downtimeP99Milliseconds");
 
-// front returns which combinations no other beats in both.
-function front(list) {
+// hasTime reports whether it is known of a combination how long it took: VMs left in some sample.
+const hasTime = (c) => makespan(c).samples > 0;
+
+// front returns which combinations no other beats in both, of those in which the fewest VMs stayed.
+function front(all) {
   let least = Infinity;
+  const stayed = (c) => measure(c, "stayed").mean, fewest = Math.min(...all.map(stayed));
+  const list = all.filter((c) => hasTime(c) && stayed(c) === fewest);
   const compare = (a, b) => makespan(a).p50 - makespan(b).p50 || downtime(a).p50 - downtime(b).p50;
   return list.toSorted(compare).filter((c) => downtime(c).p50 < least &&
     ((least = downtime(c).p50), true));
@@ -348,8 +353,8 @@ function front(list) {
 
 // combinationFacts is what is known of a combination.
 const combinationFacts = (c) => [
-  ["Took", `${span(makespan(c).p50 * 1000)} (p10 ${span(makespan(c).p10 * 1000)}, p90 ${
-    span(makespan(c).p90 * 1000)})`],
+  ["Took", hasTime(c) ? `${span(makespan(c).p50 * 1000)} (p10 ${span(makespan(c).p10 * 1000)}, p90 ${
+    span(makespan(c).p90 * 1000)})` : "–"],
   ["p99 downtime", span(downtime(c).p50)],
   ["Failed", digits(measure(c, "failures").mean)], ["Stayed", digits(measure(c, "stayed").mean)],
   ["Samples", count(c.samples)], ["Violated", c.violated ? `in ${c.violated}` : ""]];
@@ -364,7 +369,7 @@ function round(values) {
 }
 
 function drawSweep() {
-  const list = doc.sweep.combinations, best = front(list);
+  const list = doc.sweep.combinations.filter(hasTime), best = front(doc.sweep.combinations);
   const point = (c) => [makespan(c).p50 * 1000, downtime(c).p50];
   const label = `${plural(list.length, "combination")}, of which ${count(best.length)} ${
     best.length === 1 ? "is" : "are"} not beaten in both time and downtime.`;

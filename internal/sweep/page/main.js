@@ -35,12 +35,13 @@ function lede() {
   return parts;
 }
 
-// drained returns when hosts were first drained and last left; nothing when none was.
+// drained returns when hosts were first drained and last left, null if no VM has left one; nothing when
+// none was drained.
 function drained() {
   const e = result.evacuations;
   if (!e.length) return null;
-  return [Math.min(...e.map((d) => d.startSeconds)),
-    Math.max(...e.map((d) => d.lastLeftSeconds))];
+  const left = e.map((d) => d.lastLeftSeconds).filter((at) => at !== null);
+  return [Math.min(...e.map((d) => d.startSeconds)), left.length ? Math.max(...left) : null];
 }
 
 // figures are of the result; each is {label, value, unit, note, exact}.
@@ -48,12 +49,13 @@ function figures() {
   const m = result.migrations, d = result.downtimeMilliseconds, when = drained();
   const b = result.brownout;
   const rest = m.total - m.succeeded - m.failed - m.aborted;
-  const took = when ? when[1] - when[0] : result.virtualSeconds;
+  const stays = when && when[1] === null; // no VM has left
+  const took = stays ? 0 : when ? when[1] - when[0] : result.virtualSeconds;
   const bound = result.lowerBoundSeconds, stood = result.downtimeCount;
   const ratio = when && took >= bound ? `${digits(took / bound)} × the bound, ` : "bound ";
   return [
     { id: "took", label: when ? "Makespan" : "Simulated",
-      value: span(took * 1000), exact: took, note: bound ? ratio + span(bound * 1000) : "" },
+      value: stays ? "–" : span(took * 1000), exact: took, note: bound ? ratio + span(bound * 1000) : "" },
     { id: "succeeded", label: "Succeeded", value: count(m.succeeded), exact: m.succeeded,
       note: `of ${count(m.total)}` + (m.memoryLost ? `, ${m.memoryLost} lost memory` : "") },
     { id: "failed", label: "Failed", value: count(m.failed), exact: m.failed,
@@ -65,7 +67,7 @@ function figures() {
       note: stood ? `max ${span(d.max)}` : "" },
     { id: "brownout", label: "Brownout, longest", value: b && span(b.maxSeconds * 1000),
       exact: b && b.maxSeconds, note: b && `up to ${b.maxPercent} % of CPU time taken, ` +
-        plural(b.migrations, "guest") },
+        plural(b.migrations, "migration") },
     { id: "bytes", label: "Moved", value: bytes(result.bytesTransferred),
       exact: result.bytesTransferred, note: result.bytesUnknown
         ? `and more: ${count(result.bytesUnknown)} unknown` : "" },
@@ -73,7 +75,7 @@ function figures() {
       exact: result.outages.totalSeconds, note: `the longest ${span(
         result.outages.longestSeconds * 1000)}` },
     { id: "stayed", label: "Stayed", value: count(doc.stayed), exact: doc.stayed,
-      note: `on ${plural(result.evacuations.length, "drained host")}` },
+      note: `on ${plural(new Set(result.evacuations.map((d) => d.host)).size, "drained host")}` },
   ].filter((f) => (when || f.id !== "stayed") && (b || f.id !== "brownout")
     && (result.outages.totalSeconds >= 1 || f.id !== "outages"));
 }
@@ -186,7 +188,7 @@ function sweep() {
   $("combinations").replaceChildren(table("Combinations", [
     { label: "Combination", wide: true, cell: called },
     { label: "Unbeaten", cell: (c) => (best.has(c) ? "yes" : "") },
-    { label: "Took", number: true, cell: (c) => span(makespan(c).p50 * 1000) },
+    { label: "Took", number: true, cell: (c) => (makespan(c).samples ? span(makespan(c).p50 * 1000) : "–") },
     { label: "Than the first", number: true, cell: (c) => difference(against(c)) },
     { label: "p99 downtime", number: true, cell: (c) => span(downtime(c).p50) },
     { label: "Failed", number: true, cell: (c) => digits(measure(c, "failures").mean) },
