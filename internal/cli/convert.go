@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwit-vm/godwit/internal/importer"
+	"github.com/godwit-vm/godwit/inventory"
 )
 
 const convertHelp = `Read a fleet in any format that godwit reads, a file or a folder, and write it for
@@ -16,7 +17,17 @@ another program. The content decides the format, not the file name:
   -f json prints, or the compute API's answers, one file or a folder; a folder with the XML of
   libvirt's domains, one folder for each host
 
-It is written as the text format of htools, for hbal -t, hspace -t and the like.
+It is written as the text format of htools, for hbal -t, hspace -t and the like. It holds sizes, where VMs
+are, which of them are to be apart, which hosts are closed, and which VMs do not move. What it cannot hold
+is left out, and a warning names each kind with a count and an example:
+
+  conditions on labels of hosts, groups of nodes among them, and taints; availability zones,
+  aggregates; groups of VMs, VMs that are to be with or without others; processors, hypervisors,
+  NUMA nodes, huge pages, devices, networks; what is reserved on hosts and given away more than
+  once (what VMs may use is written); limits of VMs; local disks; quotas; migration policies,
+  eviction strategies and migrations under way
+
+Links and how fast guests change their memory are always left out.
 
 Exit status: 0 written, 2 bad input.`
 
@@ -37,6 +48,11 @@ func ConvertCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			var lost []inventory.Problem
+			for _, what := range importer.NotWritten(s.Fleet) {
+				lost = append(lost, inventory.Problem{File: args[0], Message: what})
+			}
+			Warn(c.ErrOrStderr(), lost)
 			return importer.WriteGaneti(c.OutOrStdout(), s.Fleet)
 		},
 	}

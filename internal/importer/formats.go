@@ -72,10 +72,10 @@ func readFolder(path string, d inventory.Defaults) (*inventory.Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	var files []string
+	var files, others []string
 	for _, e := range entries {
 		file := filepath.Join(path, e.Name())
-		if !e.Type().IsRegular() || !strings.HasSuffix(file, ".json") {
+		if at, err := os.Stat(file); err != nil || !at.Mode().IsRegular() || !strings.HasSuffix(file, ".json") {
 			continue
 		}
 		start, err := beginning(file)
@@ -84,11 +84,13 @@ func readFolder(path string, d inventory.Defaults) (*inventory.Fleet, error) {
 		}
 		if IsNova(start) {
 			files = append(files, file)
+		} else {
+			others = append(others, file)
 		}
 	}
 	switch {
 	case len(files) > 0:
-		return ReadNova(path, files, d)
+		return readNova(path, files, others, d)
 	case IsDomains(path):
 		return ReadDomains(path, d)
 	}

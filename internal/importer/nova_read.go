@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -52,6 +53,12 @@ func IsNova(start []byte) bool {
 // does not know. An error is [inventory.Problems], unless a file cannot be read or d is
 // invalid.
 func ReadNova(name string, files []string, d inventory.Defaults) (*inventory.Fleet, error) {
+	return readNova(name, files, nil, d)
+}
+
+// readNova does what ReadNova does. Others are JSON files in the same folder that [IsNova] does not recognise: what
+// was to be a list may be among them.
+func readNova(name string, files, others []string, d inventory.Defaults) (*inventory.Fleet, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
@@ -64,6 +71,15 @@ func ReadNova(name string, files []string, d inventory.Defaults) (*inventory.Fle
 		c.File = path
 		c.text, c.counted, c.lines = data, 0, 1
 		c.documents(json.NewDecoder(bytes.NewReader(data)))
+	}
+	for _, path := range others {
+		data, err := readAll(path)
+		if err != nil {
+			return nil, err
+		}
+		c.File = path
+		c.text, c.counted, c.lines = data, 0, 1
+		c.unrecognised()
 	}
 	c.File = name
 	c.EvictBy(evacuation.LiveMigrate) // as an evacuation of a host does
@@ -123,8 +139,57 @@ func (c *cloud) documents(d *json.Decoder) {
 	}
 }
 
+// unrecognised judges a file that holds none of the lists. One that is empty, is no JSON, is cut off, or is an answer
+// with an error stands where a list was to be: without the list VMs would be missing.
+func (c *cloud) unrecognised() {
+	if len(bytes.TrimSpace(c.text)) == 0 {
+		c.Errorf(1, "", "the file is empty: print the list again, or take the file out of the folder")
+		return
+	}
+	d := json.NewDecoder(bytes.NewReader(c.text))
+	for {
+		line := c.line(d)
+		var fields map[string]json.RawMessage
+		var text json.RawMessage
+		err := d.Decode(&text)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			c.damaged(d, err)
+			return
+		}
+		if json.Unmarshal(text, &fields) != nil {
+			continue // it is no answer of the API
+		}
+		for _, key := range slices.Sorted(maps.Keys(fields)) {
+			if c.failed(line, key, fields[key]) {
+				return
+			}
+		}
+	}
+	c.Warnf(1, "", "not recognised, left out: it is no list of servers, hypervisors, flavors, services or server groups "+
+		"as openstack prints them")
+}
+
+// failed reports that an answer of the API is an error: {"forbidden": {"code": 403, "message": …}}.
+// Source: Nova 2026.1 nova/api/openstack/wsgi.py (Fault: the key is the kind of the error).
+func (c *cloud) failed(line int, key string, value json.RawMessage) bool {
+	var fault struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(value, &fault) != nil || fault.Code < 400 || fault.Code > 599 {
+		return false
+	}
+	c.Errorf(line, "", "%s", strings.TrimRight(fmt.Sprintf("it is an error of the API and no list: %s, code %d: %.200s", key,
+		fault.Code, fault.Message), ": "))
+	return true
+}
+
 // answer reads an answer of the API: {"servers": […]}.
 func (c *cloud) answer(d *json.Decoder) error {
+	line := c.line(d)
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
@@ -142,6 +207,7 @@ func (c *cloud) answer(d *json.Decoder) error {
 			if err := d.Decode(&skipped); err != nil {
 				return err
 			}
+			c.failed(line, kind, skipped)
 			continue
 		}
 		if t, err := d.Token(); err != nil || t != json.Delim('[') {

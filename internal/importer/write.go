@@ -24,7 +24,7 @@ const (
 // WriteGaneti writes a fleet for htools, with every disk on shared storage. Names lose their
 // namespace when it is "default". Htools are not told: conditions on hosts other than to be
 // apart, over-commitment (CPUs are what VMs may use together), and everything about
-// migrations. VMs that are not migratable have plain disks.
+// migrations. VMs that are not migratable have plain disks. [NotWritten] says what of a fleet that is.
 //
 // Every instance has a node: one that does not run gets the first. What the format cannot hold
 // is cut to the most that it can: 1 EiB of memory, 1,048,576 CPUs.
@@ -71,7 +71,7 @@ func (out *writer) hosts(f *inventory.Fleet) {
 	for i := range f.Hosts {
 		h := &f.Hosts[i]
 		offline := "N"
-		if h.Cordoned || h.Down || h.Memory < hypervisor.MiB {
+		if h.Cordoned || h.Down || h.Memory < hypervisor.MiB || outOfService(h) {
 			offline = "Y"
 		}
 		name := out.unique(string(h.Name))
@@ -82,6 +82,11 @@ func (out *writer) hosts(f *inventory.Fleet) {
 			min(max(0, (h.Memory-given(h, used))/hypervisor.MiB), maxAmount), nodeDisk,
 			nodeDisk, min(h.CPUs, maxCPUs), offline, groupID)
 	}
+}
+
+// outOfService reports whether a host takes no VMs although it is up.
+func outOfService(h *inventory.Host) bool {
+	return h.Facts != nil && (h.Facts.Disabled || h.Facts.Maintenance)
 }
 
 // given returns what running instances have of a host: none run on one that is down.
