@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -55,13 +56,57 @@ func (f *File) open() error {
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
+	if file, err = f.hold(file); err != nil {
+		return err
+	}
 	if err := f.resume(file); err != nil {
-		return errors.Join(fmt.Errorf("audit log %s: %w", f.path, err), file.Close())
+		err = fmt.Errorf("audit log %s: %w", f.path, err)
+		if file != f.file {
+			err = errors.Join(err, file.Close())
+		}
+		return err
 	}
 	f.rotation.did()
 	f.file, f.exposed = file, mode
 	f.opened++
 	return nil
+}
+
+// orphaned is how long the child of a process that has died may keep its lock: until its exec.
+const orphaned = 500 * time.Millisecond
+
+// hold locks a file that was opened: two processes that write one log give its lines the same numbers. It returns the
+// file that is open already where that is the same, whose lock is ours. What is no file is not locked, and neither is one
+// of a file system without locks.
+func (f *File) hold(file *os.File) (*os.File, error) {
+	about, err := file.Stat()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("audit log %s: %w", f.path, err), file.Close())
+	}
+	if f.file != nil {
+		if old, err := f.file.Stat(); err == nil && os.SameFile(old, about) {
+			return f.file, file.Close()
+		}
+	}
+	if !about.Mode().IsRegular() {
+		return file, nil
+	}
+	for end := time.Now().Add(orphaned); ; time.Sleep(5 * time.Millisecond) {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) && f.named(about) {
+			return file, nil
+		}
+		if time.Now().After(end) {
+			return nil, errors.Join(fmt.Errorf("audit log %s: another process writes it: each needs a file of its own, such as "+
+				"--audit /var/log/godwit/NAME.log", f.path), file.Close())
+		}
+	}
+}
+
+// named reports whether a file has still its name: who holds its lock may just have rotated it.
+func (f *File) named(about fs.FileInfo) bool {
+	now, err := os.Lstat(f.path)
+	return err == nil && os.SameFile(now, about)
 }
 
 // Exposed returns the mode of a file that was open to others when it was last opened, before it was
@@ -239,7 +284,7 @@ func (f *File) reopen() error {
 	if err := f.open(); err != nil {
 		return err
 	}
-	if old == nil {
+	if old == nil || old == f.file {
 		return nil
 	}
 	defer f.rotation.did()

@@ -10,6 +10,8 @@ import (
 	stdhash "hash"
 	"io"
 	"time"
+
+	"github.com/godwit-vm/godwit/internal/humanize"
 )
 
 // The hashes of an audit log find changes by accident. A user who may write to the file can make them anew.
@@ -71,6 +73,8 @@ type sealing struct {
 	found Sealed
 	row   int
 	since uint64 // lines before it may be missing
+	whole int    // lines of the present file
+	torn  int    // and those that are no lines of a log
 	// ends is told where each file ends: what was added to sum since the last seal.
 	ends func(first, last uint64, digest string)
 }
@@ -102,9 +106,13 @@ func (s *sealing) check(files []io.Reader, seals []Seal, key ed25519.PublicKey, 
 	if len(s.seals) > 0 {
 		s.found.First, s.found.Last = s.seals[0].From, s.seals[len(s.seals)-1].To
 	}
-	for _, f := range files {
+	for i, f := range files {
+		s.whole, s.torn = 0, 0
 		if err := scan(f, s.line); err != nil {
 			return s.found, err
+		}
+		if len(seals) == 0 && s.ends != nil && s.foreign(i > 0) {
+			return s.found, &ForeignError{i, s.torn}
 		}
 		s.end()
 	}
@@ -112,6 +120,23 @@ func (s *sealing) check(files []io.Reader, seals []Seal, key ed25519.PublicKey, 
 		s.find("the lines %d to %d are sealed, and not all here", max(seal.From, s.last+1), seal.To)
 	}
 	return s.found, nil
+}
+
+// foreign reports whether the present file is no audit log. One that is empty is a new one, and one that follows
+// another may begin with a line that a crash has torn.
+func (s *sealing) foreign(follows bool) bool {
+	return s.whole == 0 && s.torn > 0 && !(follows && s.torn == 1)
+}
+
+// A ForeignError is a file that is not an audit log.
+type ForeignError struct {
+	File  int // which of the files it is, from 0
+	Lines int
+}
+
+// Error says why.
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("not an audit log: %s, and none has a number", humanize.Count(e.Lines, "line"))
 }
 
 func (s *sealing) find(format string, args ...any) {
@@ -125,8 +150,10 @@ func (s *sealing) line(_ int, text []byte) error {
 	s.sum.Write([]byte("\n"))
 	l, err := parse(text)
 	if err != nil { // torn: it belongs to the next whole one
+		s.torn++
 		return nil
 	}
+	s.whole++
 	if s.last = l.Seq; s.first == 0 {
 		s.first = l.Seq
 	}
@@ -179,7 +206,8 @@ func (e *UnsoundError) Error() string {
 }
 
 // MakeSeals returns the seals of the lines of a log that have none: one for each file that has some. It
-// fails with an *[UnsoundError] when what was sealed before has changed, or is not here.
+// fails with an *[UnsoundError] when what was sealed before has changed, or is not here. Nothing was sealed before of
+// what is not an audit log: that is a *[ForeignError].
 func MakeSeals(files []io.Reader, before []Seal, key ed25519.PrivateKey, since uint64, at time.Time) ([]Seal,
 	error) {
 	var made []Seal

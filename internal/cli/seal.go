@@ -12,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -89,12 +90,7 @@ func auditSealCommand() *cobra.Command {
 	c := &cobra.Command{Use: "seal FILE… --key KEY --seals SEALS", Short: "Seal an audit log with a key",
 		Long: auditSealHelp, Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if fresh {
-				if err := newSealKey(f.key); err != nil {
-					return err
-				}
-			}
-			key, err := sealKey(f.key)
+			key, err := f.signer(fresh)
 			if err != nil {
 				return err
 			}
@@ -107,6 +103,12 @@ func auditSealCommand() *cobra.Command {
 			if unsound, is := errors.AsType[*audit.UnsoundError](err); is {
 				return errors.Join(tellFindings(c.OutOrStdout(), unsound.Findings), ErrNotDone)
 			}
+			if foreign, is := errors.AsType[*audit.ForeignError](err); is {
+				return fmt.Errorf("%s: %w", args[foreign.File], err)
+			}
+			if err == nil && fresh {
+				err = writeSealKey(f.key, key)
+			}
 			if err != nil {
 				return err
 			}
@@ -115,6 +117,21 @@ func auditSealCommand() *cobra.Command {
 	f.add(c, "`FILE` of the private key, in PEM")
 	c.Flags().BoolVar(&fresh, "new-key", false, "make the key first; one that is there is refused")
 	return c
+}
+
+// signer returns the key that signs. A new one is written when it has been used: a log that cannot be sealed leaves
+// no key behind.
+func (f *sealFlags) signer(fresh bool) (ed25519.PrivateKey, error) {
+	if !fresh {
+		return sealKey(f.key)
+	}
+	for _, path := range []string{f.key, f.key + ".pub"} {
+		if _, err := os.Lstat(path); err == nil {
+			return nil, &fs.PathError{Op: "open", Path: path, Err: syscall.EEXIST}
+		}
+	}
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	return key, err
 }
 
 // keep adds seals to their file, and says which: all of them are on the disk by then. One that cannot
@@ -218,17 +235,13 @@ const (
 	publicPEM  = "PUBLIC KEY"
 )
 
-// newSealKey makes a key and its public half. It overwrites nothing.
-func newSealKey(path string) error {
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return err
-	}
+// writeSealKey writes a key and its public half. It overwrites nothing.
+func writeSealKey(path string, private ed25519.PrivateKey) error {
 	secret, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
 		return err
 	}
-	open, err := x509.MarshalPKIXPublicKey(public)
+	open, err := x509.MarshalPKIXPublicKey(private.Public())
 	if err != nil {
 		return err
 	}
