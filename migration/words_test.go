@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/godwit-vm/godwit/migration/convergence"
 )
 
 // TestEveryReasonOfAFailureIsExplained holds the words of operators against the page that they read.
@@ -18,6 +20,11 @@ func TestEveryReasonOfAFailureIsExplained(t *testing.T) {
 			if r.name != "done" && r.name != "arrived" { // they end nothing
 				words = append(words, r.name)
 			}
+		}
+	}
+	for r := convergence.Stuck; r <= convergence.NoBandwidth; r++ {
+		if r != convergence.LastMoment { // it gives nothing up
+			words = append(words, r.String())
 		}
 	}
 	for _, w := range words {

@@ -258,11 +258,12 @@ func decide(ctx context.Context, d *daemon.Controller, u daemon.URL, f *daemonFl
 		d.Store = gate
 		return errors.Join(server.Serve(ctx, gate, d.Run), gate.Close(), store.Close())
 	}
-	if at, err := os.Stat(u.Path); err == nil && at.Mode().Perm()&0o077 != 0 {
-		d.Log.Warn("the store's file is open to others: its mode becomes 0600", "file", u.Path, "was",
-			fmt.Sprintf("%04o", at.Mode().Perm()))
-	}
+	before, _ := os.Stat(u.Path) // nil where there is none yet
 	return daemon.Serve(ctx, u, socket, access, func(ctx context.Context, store daemon.Store) error {
+		if before != nil && before.Mode().Perm()&0o077 != 0 {
+			d.Log.Warn("the store's file was open to others: its mode is 0600 now", "file", u.Path, "was",
+				fmt.Sprintf("%04o", before.Mode().Perm()))
+		}
 		d.Store, d.Alone = store, true
 		return server.Serve(ctx, store, d.Run)
 	})

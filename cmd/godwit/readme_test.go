@@ -37,6 +37,30 @@ func TestReadme(t *testing.T) {
 	}
 }
 
+// TestTheCodeOfTheReadmeIsCompiled: all of it is in files that tests compile, but for the spaces.
+func TestTheCodeOfTheReadmeIsCompiled(t *testing.T) {
+	var compiled string
+	for _, file := range []string{"example_test.go", "examples/policy/mine_test.go"} {
+		compiled += strings.Join(strings.Fields(read(t, "../../"+file)), " ")
+	}
+	readme := read(t, "../../README.md")
+	var code []string
+	for _, m := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(readme, -1) {
+		code = append(code, m[1])
+	}
+	for _, m := range regexp.MustCompile("`([^`\n]*(?::=|\\{\\}|\\.Step\\()[^`\n]*)`").FindAllStringSubmatch(readme, -1) {
+		code = append(code, m[1])
+	}
+	if len(code) != 3 {
+		t.Errorf("%d pieces of code are found: %q", len(code), code)
+	}
+	for _, c := range code {
+		if !strings.Contains(compiled, strings.Join(strings.Fields(c), " ")) {
+			t.Errorf("no test compiles the README's %q", c)
+		}
+	}
+}
+
 func read(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/godwit-vm/godwit/controller"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/fake"
 	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/internal/daemon"
 	"github.com/godwit-vm/godwit/inventory"
@@ -74,7 +75,12 @@ func reference(t *testing.T) string {
 	b.WriteString("\n## The file of `godwit controller --config`\n\nYAML. A scenario has these keys, too. Durations (`90s`, `5m`), " +
 		"sizes (`8GiB`) and speeds (`1Gbit/s`) are written with their units; a key that is not known is refused with its line.\n\n" +
 		"| key | type | meaning |\n| --- | --- | --- |\n")
-	listSettings(t, &b)
+	listed := &keys{t: t, b: &b, comment: commentsOf(t), seen: map[string]bool{}}
+	listed.walk("", reflect.TypeFor[config.File]())
+	b.WriteString("\n## The file of a fleet or a scenario\n\nYAML, for `godwit plan`, `godwit simulate`, `godwit convert` and " +
+		"`godwit explain destination`: see [scenarios.md](scenarios.md). A fleet has `hosts` and `vms`. The keys of the " +
+		"controller's file, above, may be in it as well.\n\n| key | type | meaning |\n| --- | --- | --- |\n")
+	listed.walk("", reflect.TypeFor[config.Spec]())
 	b.WriteString("\n## Events of scenarios\n\nAn event is written `[TIME | when VM=PHASE] EVENT`, see [scenarios.md](scenarios.md).\n\n" +
 		"| event | what it does |\n| --- | --- |\n")
 	for _, help := range config.EventHelp() {
@@ -178,6 +184,7 @@ func listCommands(b *strings.Builder, c *cobra.Command) {
 // listFlags lists the flags of a command.
 func listFlags(b *strings.Builder, c *cobra.Command) {
 	fmt.Fprintf(b, "\n## Flags of `%s`\n\n| flag | default | meaning |\n| --- | --- | --- |\n", c.CommandPath())
+	c.InheritedFlags() // adds those of the commands above to the flags of c
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Deprecated != "" || f.Name == "help" {
 			return
@@ -203,6 +210,7 @@ var beside = map[reflect.Type][]documented{
 	reflect.TypeFor[inventory.OptionsSpec]():        {{reflect.TypeFor[migration.Cluster](), "../../migration"}},
 	reflect.TypeFor[inventory.StallDetectorSpec]():  {{reflect.TypeFor[convergence.StallDetector](), "../../migration/convergence"}},
 	reflect.TypeFor[inventory.DowntimeTuningSpec](): {{reflect.TypeFor[convergence.DowntimeTuning](), "../../migration/convergence"}},
+	reflect.TypeFor[inventory.ModelSpec]():          {{reflect.TypeFor[fake.Model](), "../../hypervisor/fake"}},
 	reflect.TypeFor[config.Timeouts]():              {{reflect.TypeFor[migration.Timeouts](), "../../migration"}},
 	reflect.TypeFor[config.Failover]():              {{reflect.TypeFor[controller.FailoverConfig](), "../../controller"}},
 	reflect.TypeFor[config.Limits]():                {{reflect.TypeFor[migration.Limits](), "../../migration"}},
@@ -211,16 +219,23 @@ var beside = map[reflect.Type][]documented{
 
 // units are the types of texts that no field of the core tells.
 var units = map[string]string{"backoff.base": "duration", "backoff.cap": "duration", "grace": "duration",
-	"evacuation.grace": "duration", "quotas.NAME.memory": "size", "quotas.NAME.disk": "size"}
+	"evacuation.grace": "duration", "memory": "size", "disk": "size", "link": "speed", "uplink": "speed", "speed": "speed",
+	"overhead": "size", "balloon": "size", "maxMemory": "size", "size": "size", "pageSize": "size", "hugepages": "size",
+	"dirty": "speed", "workingSet": "size", "coldDirty": "speed", "until": "duration", "fencingTakes": "duration",
+	"returnAfter": "duration", "min": "size", "max": "size", "step": "size", "dirtyPerCPU": "speed", "from": "duration", "for": "duration", "vary.dirty": "distribution",
+	"vary.workingSet": "distribution", "vary.link": "distribution"}
 
 // home is where the source of a type is.
 func home(of reflect.Type) string {
 	return filepath.Join("../..", strings.TrimPrefix(of.PkgPath(), "github.com/godwit-vm/godwit/"))
 }
 
-// listSettings lists the keys of the file of a controller.
-func listSettings(t *testing.T, b *strings.Builder) {
-	walk(t, b, "", reflect.TypeFor[config.File](), commentsOf(t))
+// keys lists the keys of files, each once.
+type keys struct {
+	t       *testing.T
+	b       *strings.Builder
+	comment func(dir string, of reflect.Type, field string) string
+	seen    map[string]bool
 }
 
 // commentsOf returns a function that finds the comment of a field of a type.
@@ -250,21 +265,26 @@ func commentsOf(t *testing.T) func(dir string, of reflect.Type, field string) st
 	}
 }
 
+// inPlace are the types of values that are a word, or a mapping of another type.
+var inPlace = map[reflect.Type]reflect.Type{
+	reflect.TypeFor[inventory.ModelChoice](): reflect.TypeFor[inventory.ModelSpec](),
+}
+
 // walk lists the keys of a type and those below.
-func walk(t *testing.T, b *strings.Builder, prefix string, of reflect.Type, comment func(string, reflect.Type, string) string) {
+func (k *keys) walk(prefix string, of reflect.Type) {
 	for i := range of.NumField() {
 		f := of.Field(i)
 		key, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 		if strings.Contains(options, "inline") {
-			walk(t, b, prefix, f.Type, comment)
+			k.walk(prefix, f.Type)
 			continue
 		}
-		text, kind := comment(home(of), of, f.Name), f.Type
+		text, kind := k.comment(home(of), of, f.Name), f.Type
 		for _, other := range beside[of] {
 			for _, name := range []string{f.Name, strings.TrimSuffix(strings.TrimSuffix(f.Name, "Ms"), "Seconds")} {
 				if same, has := other.t.FieldByName(name); has {
 					if text == "" {
-						text = strings.TrimPrefix(comment(other.dir, other.t, name), name)
+						text = strings.TrimPrefix(k.comment(other.dir, other.t, name), name)
 					}
 					if kind.Kind() == reflect.String {
 						kind = same.Type
@@ -272,14 +292,22 @@ func walk(t *testing.T, b *strings.Builder, prefix string, of reflect.Type, comm
 				}
 			}
 		}
-		word, below, at := word(kind, prefix+key)
-		word = cmp.Or(units[prefix+key], word)
-		if text = meaning(text, f.Name); text == "" && below == nil {
-			t.Errorf("nothing says what %s%s means: give %s.%s a comment", prefix, key, of.Name(), f.Name)
+		if key == "" {
+			key = strings.ToLower(f.Name)
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s |\n", prefix+key, word, text)
+		word, below, at := word(kind, prefix+key)
+		if kind.Kind() == reflect.String || kind.Kind() == reflect.Pointer && kind.Elem().Kind() == reflect.String {
+			word = cmp.Or(units[prefix+key], units[key], word)
+		}
+		if text = keyed(meaning(text, f.Name), of); text == "" && below == nil {
+			k.t.Errorf("nothing says what %s%s means: give %s.%s a comment", prefix, key, of.Name(), f.Name)
+		}
+		if !k.seen[prefix+key] {
+			fmt.Fprintf(k.b, "| `%s` | %s | %s |\n", prefix+key, word, text)
+		}
+		k.seen[prefix+key] = true
 		if below != nil {
-			walk(t, b, at+".", below, comment)
+			k.walk(at+".", below)
 		}
 	}
 }
@@ -288,6 +316,9 @@ func walk(t *testing.T, b *strings.Builder, prefix string, of reflect.Type, comm
 func word(of reflect.Type, at string) (text string, below reflect.Type, prefix string) {
 	if of.Kind() == reflect.Pointer {
 		of = of.Elem()
+	}
+	if spec, is := inPlace[of]; is {
+		return "text or mapping", spec, at
 	}
 	switch of {
 	case reflect.TypeFor[time.Duration]():
@@ -304,15 +335,24 @@ func word(of reflect.Type, at string) (text string, below reflect.Type, prefix s
 		if of.Elem().Kind() == reflect.Struct {
 			return "list", of.Elem(), at + "[]"
 		}
+		if of.Elem().Kind() == reflect.Slice {
+			return "list of lists", of.Elem().Elem(), at + "[][]"
+		}
+		if of.Elem().Kind() == reflect.Float64 {
+			return "list of numbers", nil, ""
+		}
 		return "list of texts", nil, ""
 	case reflect.Map:
 		if of.Elem().Kind() == reflect.Struct {
 			return "mapping", of.Elem(), at + ".NAME"
 		}
+		if of.Elem().Kind() == reflect.Int || of.Elem().Kind() == reflect.Int64 {
+			return "mapping of integers", nil, ""
+		}
 		return "mapping of texts", nil, ""
 	case reflect.Bool:
 		return "true or false", nil, ""
-	case reflect.Int, reflect.Int64:
+	case reflect.Int, reflect.Int64, reflect.Uint64:
 		return "integer", nil, ""
 	case reflect.Float64:
 		return "number", nil, ""
@@ -361,6 +401,7 @@ func listMetrics(t *testing.T, b *strings.Builder) {
 }
 
 var (
+	dotted    = regexp.MustCompile(`^[a-z]+\.[a-z]\w+`) // a key
 	begins    = regexp.MustCompile(`^ ?(is|are) `)
 	elsewhere = regexp.MustCompile(` ?\((KubeVirt v|migration\.go)[^)]*\)|See [\w.]+\.`)
 )
@@ -374,7 +415,22 @@ func meaning(comment, field string) string {
 	if text == "" {
 		return ""
 	}
+	if key := dotted.FindString(text); key != "" {
+		return "`" + key + "`" + strings.TrimPrefix(text, key)
+	}
 	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// keyed is a text with the keys of a file in place of the names of fields in Go.
+func keyed(text string, of reflect.Type) string {
+	for i := range of.NumField() {
+		f := of.Field(i)
+		key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if key != "" && !slices.Contains([]string{"VM", "VMs", "CPUs"}, f.Name) { // they are words, too
+			text = regexp.MustCompile(`([^.] )`+f.Name+`\b`).ReplaceAllString(text, "$1`"+key+"`")
+		}
+	}
+	return text
 }
 
 // plainText is a comment in one line, without where a rule comes from.

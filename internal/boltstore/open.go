@@ -118,14 +118,14 @@ func openChecked(path string, timeout time.Duration) (_ *os.File, _ *contents, e
 	if err != nil {
 		return nil, nil, err
 	}
+	held, err := readContents(file, info.Size())
+	if err != nil {
+		return nil, nil, &unreadable{path, err}
+	}
 	if info.Mode()&0o077 != 0 {
 		if err := file.Chmod(0o600); err != nil {
 			return nil, nil, fmt.Errorf("%s is open to others: %w: chmod 0600", path, err)
 		}
-	}
-	held, err := readContents(file, info.Size())
-	if err != nil {
-		return nil, nil, &unreadable{path, err}
 	}
 	return file, held, nil
 }

@@ -226,3 +226,16 @@ func TestARecordThatIsTooLargeIsRefused(t *testing.T) {
 	large.Labels["a"] = strings.Repeat("x", 1<<20-1000)
 	put(t, s, large)
 }
+
+// A file that is no store is left as it is, its mode too.
+func TestTheModeOfWhatIsNoStoreStays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notes.txt")
+	must(t, os.WriteFile(path, []byte("buy milk"), 0o600))
+	must(t, os.Chmod(path, 0o644))
+	if _, err := boltstore.Open(path); err == nil {
+		t.Fatal("it is opened")
+	}
+	if at, err := os.Stat(path); err != nil || at.Mode().Perm() != 0o644 {
+		t.Errorf("its mode is %v, %v", at.Mode(), err)
+	}
+}

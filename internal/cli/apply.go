@@ -40,7 +40,7 @@ ended; if it is interrupted, the plan goes on.
 pause requests no more migrations, and takes back those that have not begun; resume goes on; abort ends the
 plan. Migrations that have begun finish. Without NAME they are about the plan that is carried out.
 
---json prints one object: name, state (running, paused, aborted, ended), hosts, wave, waves, done,
+--json prints one object: name, state (running, paused, aborted, also when it has ended, ended), hosts, wave, waves, done,
 elsewhere, skipped, applied, ended, and moves: vm, source, target, wave, state (waits, asked, withdrawn,
 done, skipped), host (where the VM has gone), why.
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/internal/whatif"
 	"github.com/godwit-vm/godwit/plan"
 )
@@ -77,7 +78,8 @@ not moved by it: godwit drain does that.
   fewestMoves                  no plan has fewer
   waves                        moves that may run at once: vm, source, target, memoryBytes,
                                diskBytes (local), converges (alone), moves (in this plan),
-                               beginsSeconds, seconds, downtimeMilliseconds, mode, note,
+                               beginsSeconds, seconds, downtimeMilliseconds (null where it
+                               does not move), mode, note,
                                attempts (more than one are retries), drawn (its
                                distributions), predicted (class, measured, seconds and
                                downtimeMilliseconds with p10, p50 and p90, note),
@@ -273,9 +275,20 @@ func verdict(f *whatif.Forecast) error {
 	switch {
 	case len(f.Violations) > 0:
 		return ErrViolated
+	case len(f.Left) > 0 && f.Deadline != nil && f.Deadline.With != nil:
+		return butFor(f.Left)
 	case len(f.Left) > 0, f.Deadline != nil && !f.Deadline.Met,
 		f.Deadline == nil && f.EmptySeconds == nil: // or with the limits that were found
 		return ErrPlanNotDone
 	}
 	return nil
 }
+
+// butFor is [ErrPlanNotDone] of a drain whose deadline is met by all VMs but these, which stay.
+type butFor []hypervisor.VMID
+
+func (b butFor) Error() string {
+	return fmt.Sprintf("in time but for %s: the reasons are above", humanize.List(short(b)))
+}
+
+func (butFor) Is(target error) bool { return target == ErrPlanNotDone }

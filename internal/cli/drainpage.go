@@ -137,8 +137,8 @@ func row(t io.Writer, wave int, m *whatif.Step, disks bool) {
 		fmt.Fprintf(t, "\t%v", m.DiskBytes)
 	}
 	if m.Moves && m.Predicted != nil {
-		fmt.Fprintf(t, "\t%s\t%s\t%s\t%s\t%s", humanize.Span(m.BeginsSeconds), humanize.Span(m.Seconds),
-			spans(m.Predicted.Seconds), humanize.Milliseconds(m.DowntimeMilliseconds),
+		fmt.Fprintf(t, "\t%s\t%s\t%s\t%s\t%s", humanize.Span(*m.BeginsSeconds), humanize.Span(*m.Seconds),
+			spans(m.Predicted.Seconds), humanize.Milliseconds(*m.DowntimeMilliseconds),
 			downtimes(m.Predicted.Downtime))
 	} else {
 		fmt.Fprint(t, "\t\t\t\t\t")

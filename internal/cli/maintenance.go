@@ -287,7 +287,7 @@ func (a maintenanceAnswer) verdict() error {
 }
 
 // certificate says why VMs cannot leave a host.
-func certificate(out io.Writer, o *plan.Obstacle) {
+func certificate(out io.Writer, o *plan.Obstacle, keep int) {
 	fmt.Fprintf(out, "\n%s is not serviced: %s\n", o.Host, o.Text)
 	if len(o.Cannot) > 0 {
 		fmt.Fprintf(out, "cannot leave: %s\n", humanize.List(short(o.Cannot)))
@@ -298,4 +298,7 @@ func certificate(out io.Writer, o *plan.Obstacle) {
 		fmt.Fprintf(out, "left behind: %s\n", humanize.List(short(behind)))
 	}
 	counterexample(out, o.Failures)
+	if len(o.Left) == 0 && keep > 0 {
+		fmt.Fprintf(out, "to accept that: --keep %d\n", keep-1)
+	}
 }

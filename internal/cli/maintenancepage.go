@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"text/tabwriter"
+	"time"
 
 	"github.com/godwit-vm/godwit/internal/humanize"
 	"github.com/godwit-vm/godwit/internal/whatif"
@@ -62,7 +63,7 @@ func (a maintenanceAnswer) calendar(out io.Writer) error {
 				name = "return"
 			}
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.1f %%\n", n.Begin.Format("Mon 2006-01-02 15:04"), n.End.Format("15:04"), name,
-				b.Begins.Format("15:04"), b.Ends.Format("15:04"), 100*b.Probability)
+				b.Begins.Format("15:04"), roundedUp(b.Ends).Format("15:04"), 100*b.Probability)
 		}
 	}
 	if err := t.Flush(); err != nil {
@@ -76,6 +77,14 @@ func (a maintenanceAnswer) calendar(out io.Writer) error {
 			settings(&a.Settings))
 	}
 	return nil
+}
+
+// roundedUp is a time in whole minutes that is not before another one.
+func roundedUp(t time.Time) time.Time {
+	if whole := t.Truncate(time.Minute); whole.Before(t) {
+		return whole.Add(time.Minute)
+	}
+	return t
 }
 
 func (a maintenanceAnswer) head() string {
@@ -155,7 +164,7 @@ func (a maintenanceAnswer) rest(out io.Writer) {
 	}
 	obstacles(out, "return", a.Times.Back)
 	for i := range a.Obstacles {
-		certificate(out, &a.Obstacles[i])
+		certificate(out, &a.Obstacles[i], a.Keep)
 	}
 	for _, v := range a.Times.Violations {
 		fmt.Fprintln(out, "\nVIOLATED:", v)

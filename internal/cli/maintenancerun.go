@@ -47,8 +47,8 @@ time, or an operator uncordons a host. Nothing more is drained then, and the com
 runs, with GODWIT_REASON in its environment. Hosts whose hook has ended are still checked. resume goes on; every time limit begins anew. abort uncordons the
 hosts that the run has cordoned; those whose hook has begun stay cordoned, unless they pass the check.
 
---json of status prints one object: name, state (running, outside its windows, paused, stopped, aborted, ended),
-why, batch, batches, done, hosts (host, batch, phase, why), started, ended, begins (the next window).
+--json of status prints one object: name, state (running, outside its windows, paused, stopped, aborted, also when it has
+ended, ended), why, batch, batches, done, hosts (host, batch, phase, why), started, ended, begins (the next window).
 
 Exit status: 0 started, or every host done, 2 bad input or refused, 3 it has stopped, or was aborted.`
 

@@ -270,10 +270,10 @@ func OfRun(m *store.Maintenance, now time.Time) RunReport {
 		Batches: len(m.Batches), Hosts: []RunHostReport{}, Started: m.Created, Ended: moment(m.Ended)}
 	_, within := m.Window(now)
 	switch {
-	case !m.Ended.IsZero():
-		r.State = "ended"
 	case m.Wish == store.AbortPlan:
 		r.State = "aborted"
+	case !m.Ended.IsZero():
+		r.State = "ended"
 	case m.Stopped != "":
 		r.State = "stopped"
 	case m.Wish == store.PausePlan:

@@ -205,12 +205,12 @@ func OfPlan(p *store.Plan) PlanReport {
 		Wave: min(p.Wave+1, p.Waves()), Waves: p.Waves(), Applied: p.Created, Ended: moment(p.Ended),
 		Moves: []PlanMoveReport{}}
 	switch {
+	case p.Wish == store.AbortPlan:
+		r.State = "aborted"
 	case !p.Ended.IsZero():
 		r.State = "ended"
 	case p.Wish == store.PausePlan:
 		r.State = "paused"
-	case p.Wish == store.AbortPlan:
-		r.State = "aborted"
 	}
 	for i := range p.Moves {
 		m := &p.Moves[i]

@@ -17,23 +17,23 @@ import (
 
 // A ModelSpec is a model in YAML.
 type ModelSpec struct {
-	Base         string `yaml:"base,omitempty"` // qemu (default), ideal
+	Base         string `yaml:"base,omitempty"` // one of qemu (default), ideal
 	SetUp        string `yaml:"setUp,omitempty"`
 	SwitchOver   string `yaml:"switchOver,omitempty"`
 	Acknowledge  string `yaml:"acknowledge,omitempty"`
 	Window       string `yaml:"window,omitempty"`
 	DeviceState  string `yaml:"deviceState,omitempty"`
-	PageOverhead string `yaml:"pageOverhead,omitempty"`
-	ZeroPage     string `yaml:"zeroPage,omitempty"`
+	PageOverhead string `yaml:"pageOverhead,omitempty"` // what a page costs besides itself
+	ZeroPage     string `yaml:"zeroPage,omitempty"`     // what a page of zeros costs in all
 	ScanRate     string `yaml:"scanRate,omitempty"`
-	PerChannel   string `yaml:"perChannel,omitempty"`
-	AllChannels  string `yaml:"allChannels,omitempty"`
-	FirstTouch   string `yaml:"firstTouch,omitempty"`
-	Compression  int    `yaml:"compression,omitempty"` // parts per thousand
+	PerChannel   string `yaml:"perChannel,omitempty"`  // what the processors can copy into one connection; 0 is without limit
+	AllChannels  string `yaml:"allChannels,omitempty"` // what the processors can copy into all connections of a transfer together; 0 is without limit
+	FirstTouch   string `yaml:"firstTouch,omitempty"`  // the same of pages that the target receives for the first time; 0 is as fast as others
+	Compression  int    `yaml:"compression,omitempty"` // what remains of a page that is compressed, in parts per thousand
 	CompressRate string `yaml:"compressRate,omitempty"`
-	DeltaCache   string `yaml:"deltaCache,omitempty"`
-	DeltaPage    string `yaml:"deltaPage,omitempty"`
-	DeltaRate    string `yaml:"deltaRate,omitempty"`
+	DeltaCache   string `yaml:"deltaCache,omitempty"` // how much of what it sent a hypervisor remembers for XBZRLE; 0 is none
+	DeltaPage    string `yaml:"deltaPage,omitempty"`  // what a page that it remembers costs on the wire
+	DeltaRate    string `yaml:"deltaRate,omitempty"`  // how fast such pages are compared; 0 is at once
 	BootTime     string `yaml:"bootTime,omitempty"`
 	ShutdownTime string `yaml:"shutdownTime,omitempty"`
 	// Errors are how far the model was off migrations that were measured, by class: what godwit
@@ -44,11 +44,11 @@ type ModelSpec struct {
 // A ModelErrorSpec is how far a model is off: how many migrations were measured, and the factors
 // measured/predicted below which 10, 50 and 90 % of them were.
 type ModelErrorSpec struct {
-	Measured int `yaml:"measured"`
+	Measured int `yaml:"measured"` // how many migrations of the class were measured
 	// Downtimes is of how many of them the downtime is known. Default: all.
 	Downtimes *int      `yaml:"downtimes,omitempty"`
-	Total     []float64 `yaml:"total,flow"`
-	Downtime  []float64 `yaml:"downtime,flow"`
+	Total     []float64 `yaml:"total,flow"`    // by what factor they took longer than predicted: of 10, 50 and 90 % of them at most
+	Downtime  []float64 `yaml:"downtime,flow"` // the same of their downtimes
 }
 
 // ModelNamed returns the model of a name: qemu, ideal.

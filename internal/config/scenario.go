@@ -22,32 +22,32 @@ import (
 
 // Spec is a scenario file.
 type Spec struct {
-	Name string `yaml:"name,omitempty"`
-	Seed uint64 `yaml:"seed,omitempty"` // default: 1
+	Name string `yaml:"name,omitempty"` // what reports call it; default: the file's
+	Seed uint64 `yaml:"seed,omitempty"` // of all random choices; default: 1
 	// Until is the longest that is simulated. Default: 240h.
 	Until string `yaml:"until,omitempty"`
 	// Inventory is a file or a folder with the fleet, beside the scenario's own, of
-	// any format of package internal/importer. The fleet is then not written in
+	// any format that godwit reads: godwit help convert. The fleet is then not written in
 	// place; defaults say what the format does not know.
 	Inventory string `yaml:"inventory,omitempty"`
 	// Workloads is a CSV file beside the scenario's own with measured workloads, by VM, laid over
-	// the fleet: see [inventory.Fleet.LayWorkloads].
+	// the fleet: see prediction.md.
 	Workloads      string `yaml:"workloads,omitempty"`
 	inventory.Spec `yaml:",inline"`
 	// Control is how the controller decides: what a controller's own file says of it.
 	Control `yaml:",inline"`
 	// Model is what hypervisors cost: qemu (default), ideal, a file beside the scenario's
-	// own, or the fields of one.
+	// own, or the fields of one, in place of those of its base.
 	Model ModelChoice `yaml:"model,omitempty"`
 	// Transport is how migrations cross the network.
 	Transport Transport `yaml:"transport,omitempty"`
-	Events    []string  `yaml:"events,omitempty"` // see [Verbs]
+	Events    []string  `yaml:"events,omitempty"` // what happens, and when: see below
 	// Unmeasured: agents do not measure how fast guests write, as without --measure-dirty-rate: the
 	// controller then takes them for idle until they have failed.
 	Unmeasured bool `yaml:"unmeasured,omitempty"`
 	// Trace adds VMs with loads that were recorded.
 	Trace *TraceSpec `yaml:"trace,omitempty"`
-	// Vary is what differs from seed to seed: see [Scenario.Draw].
+	// Vary is what differs from seed to seed.
 	Vary VarySpec `yaml:"vary,omitempty"`
 	// Failover lets hosts that are silent be fenced, and VMs be restarted elsewhere.
 	Failover *SimulatedFailover `yaml:"failover,omitempty"`

@@ -16,15 +16,14 @@ import (
 // A TraceSpec adds VMs of a trace to the fleet, with loads that change as they did there.
 // Short: trace: FILE.
 type TraceSpec struct {
-	// File is a file or a folder beside the scenario's own, of any format of package importer.
+	// File is a file or a folder beside the scenario's own, of any format of traces that godwit reads.
 	File string `yaml:"file"`
 	VMs  int    `yaml:"vms,omitempty"` // the first so many; default: 1000
 	// Hosts are dealt the VMs in turn, as long as they have room; default: all.
 	Hosts  string `yaml:"hosts,omitempty"`
 	Memory string `yaml:"memory,omitempty"` // of VMs whose trace does not say; default: 4GiB
-	// From and For are the part that is used. Default: the first 24h.
-	From string `yaml:"from,omitempty"`
-	For  string `yaml:"for,omitempty"`
+	From   string `yaml:"from,omitempty"`   // where the part begins that is used; default: 0s
+	For    string `yaml:"for,omitempty"`    // how long it is; default: 24h
 	// Scale multiplies all loads; default: 1.
 	Scale float64 `yaml:"scale,omitempty"`
 	// DirtyPerCPU is what a CPU that is busy writes; default: 40MiB/s. See [importer.Proxy].

@@ -12,11 +12,9 @@ import (
 // VarySpec says what differs from seed to seed, in the words of package internal/config.
 // What is left out is as the scenario says.
 type VarySpec struct {
-	// Dirty is a factor for how fast each VM writes, WorkingSet for the size of its
-	// hot set, Link for the speed of each host's link.
-	Dirty      string `yaml:"dirty,omitempty"`
-	WorkingSet string `yaml:"workingSet,omitempty"`
-	Link       string `yaml:"link,omitempty"`
+	Dirty      string `yaml:"dirty,omitempty"`      // a factor for how fast each VM writes, as lognormal(0.3)
+	WorkingSet string `yaml:"workingSet,omitempty"` // a factor for the size of each VM's hot set
+	Link       string `yaml:"link,omitempty"`       // a factor for the speed of each host's link
 	// Faults are events that may come, as "10% within 1h crash-agent any-host for=30s".
 	Faults []string `yaml:"faults,omitempty"`
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/predict"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/plan"
+	"github.com/godwit-vm/godwit/sim"
 )
 
 // A Forecast is a plan for emptying hosts, how long it takes, and what becomes of each
@@ -68,10 +69,11 @@ type Step struct {
 	// Restart is whether it is shut down and started on the target: its downtime is its downtime.
 	Restart bool `json:"restart,omitempty"`
 	// Moves is whether it ends in this plan, with nothing drawn.
-	Moves                bool    `json:"moves"`
-	BeginsSeconds        float64 `json:"beginsSeconds"`
-	Seconds              float64 `json:"seconds"`
-	DowntimeMilliseconds float64 `json:"downtimeMilliseconds"`
+	Moves bool `json:"moves"`
+	// When it begins, how long it takes, and for how long its guest stands; null where it does not move.
+	BeginsSeconds        *float64 `json:"beginsSeconds"`
+	Seconds              *float64 `json:"seconds"`
+	DowntimeMilliseconds *float64 `json:"downtimeMilliseconds"`
 	// BrownoutSeconds is for how long auto-converge slows its guest down, BrownoutPercent by
 	// how much of its CPU time at most.
 	BrownoutSeconds float64 `json:"brownoutSeconds,omitempty"`
@@ -244,15 +246,19 @@ func (d *Forecast) moves(
 			move := Step{Move: m, MemoryBytes: vms[m.VM].Memory,
 				DiskBytes: vms[m.VM].LocalSize(), Converges: solo.Done,
 				DirtyRate: vms[m.VM].Workload.Rate, DirtyFrom: vms[m.VM].WorkloadFrom,
-				Moves: result.Done, BeginsSeconds: result.Began.Seconds(),
-				Seconds:              result.Took.Seconds(),
-				DowntimeMilliseconds: result.Downtime.Seconds() * 1000,
-				BrownoutSeconds:      result.Brownout.Lasted.Seconds(),
-				Attempts:             result.Attempts,
-				BrownoutPercent:      result.Brownout.Percent,
-				Mode:                 result.Mode.String(), Restart: p.Stops.restarts(m.VM)}
+				Moves:           result.Done,
+				BrownoutSeconds: result.Brownout.Lasted.Seconds(),
+				Attempts:        result.Attempts,
+				BrownoutPercent: result.Brownout.Percent,
+				Mode:            result.Mode.String(), Restart: p.Stops.restarts(m.VM)}
+			if result.Done {
+				move.BeginsSeconds, move.Seconds = new(result.Began.Seconds()), new(result.Took.Seconds())
+				move.DowntimeMilliseconds = new(result.Downtime.Seconds() * 1000)
+			}
 			if !result.Done || !solo.Done {
 				move.Note = p.note(solo, vms[m.VM], m)
+			} else if x := p.inTheWay(run, solos, m); x != "" {
+				move.Note = fmt.Sprintf("waits behind %s, which does not converge", sim.Short(x))
 			}
 			moves = append(moves, move)
 		}

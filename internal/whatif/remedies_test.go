@@ -42,8 +42,8 @@ policies: [{name: p, selectors: {virtualMachineInstanceSelector: {app: x}}, allo
 	}
 	for _, r := range was.Remedies[:len(was.Remedies)-1] {
 		now := step(strings.Replace(fleet, "allowPostCopy: false", r.Option+": true", 1))
-		if !now.Moves || len(now.Remedies) != 0 || now.Seconds < r.Seconds*0.95-0.1 || now.Seconds > r.Seconds*1.05+0.1 {
-			t.Errorf("%+v: it takes %v s, moves %v", r, now.Seconds, now.Moves)
+		if !now.Moves || len(now.Remedies) != 0 || *now.Seconds < r.Seconds*0.95-0.1 || *now.Seconds > r.Seconds*1.05+0.1 {
+			t.Errorf("%+v: it takes %v s, moves %v", r, *now.Seconds, now.Moves)
 		}
 		if (r.Option == "allowPostCopy") != (r.Risk != "") || (r.Option == "allowAutoConverge") != (r.BrownoutPercent > 0) {
 			t.Errorf("%+v", r)

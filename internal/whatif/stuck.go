@@ -59,6 +59,31 @@ func (p *Play) note(solo MoveResult, v *inventory.VM, m plan.Move) string {
 	return "converges alone, but not beside the others"
 }
 
+// inTheWay names a VM that does not converge and for whose first attempt a move has waited; "" is none. Others
+// share its link only while all converge, so they begin when it has been given up. A move has waited for it when the
+// moves before do not account for half of that time.
+func (p *Play) inTheWay(run *Run, solos map[hypervisor.VMID]MoveResult, m plan.Move) hypervisor.VMID {
+	began := run.Results[m.VM].Began
+	var before time.Duration
+	var first hypervisor.VMID
+	for _, x := range slices.Concat(p.Waves...) {
+		if x.VM == m.VM || x.Source != m.Source && x.Target != m.Target && x.Source != m.Target && x.Target != m.Source {
+			continue
+		}
+		result, solo := run.Results[x.VM], solos[x.VM]
+		switch {
+		case result.Done && result.Began < began:
+			before += result.Took
+		case !result.Done && !solo.Done && solo.Busy > 0 && solo.Busy <= began && first == "":
+			first = x.VM
+		}
+	}
+	if first == "" || before+solos[first].Busy/2 > began {
+		return ""
+	}
+	return first
+}
+
 // shut names the limit that lets no migration begin, if there is one.
 func (p *Play) shut() string {
 	switch s := p.Present(); {

@@ -51,7 +51,7 @@ func TestMovesGoInTheOrderAskedFor(t *testing.T) {
 		}
 		moves := slices.Concat(f.Waves...)
 		slices.SortFunc(moves, func(a, b whatif.Step) int {
-			return int((a.BeginsSeconds - b.BeginsSeconds) * float64(time.Millisecond))
+			return int((*a.BeginsSeconds - *b.BeginsSeconds) * float64(time.Millisecond))
 		})
 		var got []hypervisor.VMID
 		for _, m := range moves {

@@ -39,9 +39,9 @@ type Toleration struct {
 
 // A Requirement is one condition on a host's labels.
 type Requirement struct {
-	Key      string
-	Operator Operator
-	Values   []string
+	Key      string   // of the label
+	Operator Operator // In, NotIn, Exists, DoesNotExist, Gt or Lt
+	Values   []string // what it is compared with
 }
 
 // An Operator compares a label with values, as Kubernetes' node affinity does.
