@@ -35,7 +35,7 @@ type FailoverConfig struct {
 	// lost alone costs a host nothing but new VMs.
 	Grace time.Duration
 	// FenceAfter is how long an agent is silent before its host is fenced; at least
-	// Grace, so that hosts that fell silent together are counted together. Default: 60s
+	// Grace, so that hosts that fell silent together are counted together: less is taken as Grace. Default: 60s
 	// (Proxmox ha-manager fence_delay; oVirt TimeoutToResetVdsInSeconds).
 	FenceAfter time.Duration
 	// StormShare is the share of all hosts that may be silent or fenced; while more

@@ -51,6 +51,8 @@ type DrainedFleet struct {
 	ShutDown []hypervisor.VMID
 	// Groups are the VMs that leave together: in Fleet one stands for them.
 	Groups Groups
+	// protected are the VMs that cannot be migrated, and would be shut down but for their eviction strategy.
+	protected []hypervisor.VMID
 }
 
 // Restarted lists the VMs that a move of the waves shuts down and starts elsewhere, by ID.
@@ -106,6 +108,11 @@ func (d *DrainedFleet) fates(f *inventory.Fleet, hosts []hypervisor.HostName,
 			restarts = append(restarts, v)
 		case evacuation.ShutDown:
 			d.ShutDown = append(d.ShutDown, v.ID)
+		case evacuation.Keep:
+			if choice := params.Terms.OnUnmovable; !v.Migratable && v.Strategy.Or(params.Strategy) == evacuation.LiveMigrate &&
+				(choice == evacuation.Restart || choice == evacuation.ShutDown) {
+				d.protected = append(d.protected, v.ID)
+			}
 		}
 	}
 	return restarts
@@ -114,6 +121,10 @@ func (d *DrainedFleet) fates(f *inventory.Fleet, hosts []hypervisor.HostName,
 // leave lets VMs leave by a restart, and groups together.
 func (d *DrainedFleet) leave(hosts []hypervisor.HostName, restarts []*inventory.VM,
 	params evacuation.Params) {
+	for _, id := range d.protected {
+		at, _ := d.Fleet.VMAt(id)
+		d.Fleet.VMs[at].Pinned += "; its eviction strategy LiveMigrate protects it from being shut down"
+	}
 	for _, v := range restarts {
 		at, _ := d.Fleet.VMAt(v.ID)
 		restart(&d.Fleet.VMs[at], v)

@@ -86,6 +86,9 @@ func targetCommand() *cobra.Command {
 		Long:  explainHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := noStore(c); err != nil {
+				return err
+			}
 			f.forced, f.filtered = c.Flags().Changed("force"), c.Flags().Changed("filters")
 			return explain(c.Context(), c.OutOrStdout(), &f)
 		},
@@ -101,6 +104,14 @@ func targetCommand() *cobra.Command {
 	flags.BoolVar(&f.json, "json", false, "print one JSON object instead of a table")
 	f.fleet.Add(c)
 	return c
+}
+
+// noStore refuses --store, which godwit explain has: these commands read an inventory.
+func noStore(c *cobra.Command) error {
+	if c.Flags().Changed("store") {
+		return errors.New("--store does nothing here: name the store with --inventory URL")
+	}
+	return nil
 }
 
 // explain reads an inventory, asks about one VM, and prints the answer.

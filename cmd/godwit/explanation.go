@@ -134,7 +134,8 @@ func (e *explanation) predict(ctx context.Context, s *config.Scenario, vm *inven
 	case err != nil:
 		return err
 	case !result.Done:
-		e.Notes = append(e.Notes, p.Note(result, vm, move))
+		e.Notes = append(e.Notes, p.Note(result, vm, move),
+			fmt.Sprintf("godwit plan drain FLEET %s says what would let it move", e.Source))
 		return nil
 	}
 	r, err := p.Predict(move, result)

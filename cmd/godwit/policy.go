@@ -57,6 +57,9 @@ func policyCommand() *cobra.Command {
 		Long:  policyHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := noStore(c); err != nil {
+				return err
+			}
 			return f.explain(c.OutOrStdout())
 		},
 	}

@@ -31,7 +31,7 @@ func TestALogHasOneWriter(t *testing.T) {
 	}
 	write()
 	refused("at first")
-	if err := first.Reopen(); err != nil { // nobody has moved it
+	if err := first.Reopen(); err != nil { // no other process has moved it
 		t.Fatal(err)
 	}
 	write()

@@ -23,7 +23,7 @@ clusters follow from seeds: every machine prints the same. docs/benchmark.md say
 
 --cluster N prints the cluster of N hosts in the format of Ganeti's htools instead, for other planners.
 
---json prints a list of rows: set, contestant, solved, questions, moves, movedGiB, fullest, seconds (null
+--json prints a list of rows: set, contestant (the candidate), solved, questions, moves, movedGiB, fullest, seconds (null
 is not known), recorded (what made the plan, where it was made before).`
 
 // benchPlansCommand returns godwit bench plans.

@@ -17,6 +17,23 @@ another program. The content decides the format, not the file name:
   -f json prints, or the compute API's answers, one file or a folder; a folder with the XML of
   libvirt's domains, one folder for each host
 
+What writes a fleet of these:
+
+  KubeVirt, a file:
+    kubectl get nodes,pods,vmis,vmims,migrationpolicies,kubevirts,namespaces,resourcequotas \
+      -A -o json > cluster.json
+  OpenStack, a folder, as an administrator:
+    openstack server list --all-projects --long --limit -1 -f json > servers.json
+    openstack --os-compute-api-version 2.87 hypervisor list --long -f json > hypervisors.json
+    openstack flavor list --all --long -f json > flavors.json
+    openstack compute service list -f json > services.json
+    openstack server group list --all-projects --long -f json > groups.json
+  Ganeti, on its master:
+    hscan -L
+  libvirt, a folder for each host, named like it:
+    virsh dumpxml VM > n1/VM.xml
+    virsh capabilities > n1/capabilities.xml
+
 It is written as the text format of htools, for hbal -t, hspace -t and the like. It holds sizes, where VMs
 are, which of them are to be apart, which hosts are closed, and which VMs do not move. What it cannot hold
 is left out, and a warning names each kind with a count and an example:

@@ -162,7 +162,7 @@ func (c *HostCheck) hugePages() HostResult {
 }
 
 func (c *HostCheck) clock() HostResult {
-	const do = "run chrony or systemd-timesyncd: leases and logs compare the clocks of hosts"
+	const do = "run chrony or systemd-timesyncd: times in logs, and deadlines that are stored, are those of its clock (docs/clocks.md)"
 	switch ok, err := c.Clock(); {
 	case err != nil:
 		return HostResult{"clock", Warning, "the kernel does not say whether it is right: " + err.Error(), do}

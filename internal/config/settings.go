@@ -51,9 +51,13 @@ type Control struct {
 
 // Limits override the limits of the configuration.
 type Limits struct {
+	// PerCluster is how many migrations run at once. It goes before config.parallelMigrationsPerCluster. Default: 5.
 	PerCluster *int `yaml:"perCluster,omitempty"`
-	PerSource  *int `yaml:"perSource,omitempty"`
-	PerTarget  *int `yaml:"perTarget,omitempty"` // 0 is no limit
+	// PerSource is how many leave one host at once. It goes before config.parallelOutboundMigrationsPerNode. Default: 2.
+	PerSource *int `yaml:"perSource,omitempty"`
+	// PerTarget is how many arrive at one host at once. It goes before config.parallelInboundMigrationsPerNode. Default:
+	// 0, no limit.
+	PerTarget *int `yaml:"perTarget,omitempty"`
 }
 
 // Evacuation says how hosts are emptied.
