@@ -283,7 +283,7 @@ func (b *specBuilder) dns(at path, name string) {
 			strings.ContainsRune("-._", c))
 	}
 	if !ok {
-		b.wrong(at, "%q is no name: 1 to %d letters, digits and -._", name, MaxName)
+		b.wrong(at, "%q is no name: 1 to %d of a-z A-Z 0-9 . _ -", name, MaxName)
 	}
 }
 

@@ -57,6 +57,9 @@ func agentCommand() *cobra.Command {
 		if u.Kind != daemon.Served || h.Backend == daemon.QMP { // libvirt has files of its own
 			h.TLS = f.Dir()
 		}
+		if h.CPUs < 0 {
+			return fmt.Errorf("--cpus: %d is negative: leave it out for all CPUs", h.CPUs)
+		}
 		if err := h.Check(); err != nil {
 			return err
 		}

@@ -210,7 +210,7 @@ func named(flag, name string) error {
 	if name == "" || client.IsName(name) {
 		return nil
 	}
-	return fmt.Errorf("%s: %.100q is not a name: write 1 to %d letters, digits and -._", flag, name,
+	return fmt.Errorf("%s: %.100q is not a name: write 1 to %d of a-z A-Z 0-9 . _ -", flag, name,
 		inventory.MaxName)
 }
 

@@ -48,6 +48,12 @@ func DoctorCommand() *cobra.Command {
 		if h.Backend != daemon.QMP && h.Backend != daemon.Libvirt {
 			return fmt.Errorf("--backend: %q is none: use qmp or libvirt", h.Backend)
 		}
+		if h.Port < 0 || h.Port > 65535 {
+			return fmt.Errorf("--port: %d is no port: use 0 to 65535", h.Port)
+		}
+		if limit <= 0 {
+			return fmt.Errorf("--timeout: %v is not a time above zero: write 1m", limit)
+		}
 		if answer {
 			return answerLinks(c, h.Address, h.Port)
 		}

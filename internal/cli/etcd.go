@@ -88,7 +88,7 @@ func checkRights(r etcdstore.Rights) error {
 	for _, role := range r.Roles("") {
 		for _, u := range role.Users {
 			if !client.IsName(u) {
-				return fmt.Errorf("%.100q is not a name: write letters, digits and -._", u)
+				return fmt.Errorf("%.100q is not a name: write a-z A-Z 0-9 . _ -", u)
 			}
 		}
 	}

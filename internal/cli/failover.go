@@ -143,6 +143,9 @@ type failoverAnswer struct {
 }
 
 func (f *failoverFlags) run(c *cobra.Command, path string) error {
+	if f.failures < 1 {
+		return fmt.Errorf("--failures %d: ask for 1 or more", f.failures)
+	}
 	s, err := f.fleet.Read(path, c.ErrOrStderr())
 	if err != nil {
 		return err

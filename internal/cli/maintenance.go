@@ -144,6 +144,9 @@ func (f *maintenanceFlags) run(c *cobra.Command, path string, hosts []string) er
 	if f.fill < 1 || f.fill > 100 { // 0 is the default of package maintenance
 		return fmt.Errorf("--fill %d: hosts cannot be %[1]d %% full: use 1 to 100", f.fill)
 	}
+	if f.keep < 0 {
+		return fmt.Errorf("--keep %d: give a number of failures, 0 or more", f.keep)
+	}
 	if err := graceful(f.terms); err != nil {
 		return err
 	}

@@ -87,6 +87,10 @@ func (o *observer) open(path string) error {
 			return o.observe(path, whole, &formats[i])
 		}
 	}
+	if head := strings.TrimSpace(text); strings.HasPrefix(head, "{") || strings.HasPrefix(head, "[") {
+		return fmt.Errorf("%s: it is JSON, and neither an audit log nor an answer of Prometheus or Nova: see godwit help "+
+			"calibrate for the formats", path)
+	}
 	all, err := predict.Read(path, whole)
 	o.all = append(o.all, all...)
 	return err

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -100,6 +101,9 @@ func flagError(c *cobra.Command, err error) error {
 		return fmt.Errorf("--%s has no value: write --%[1]s %s", e.GetFlag().Name, what)
 	}
 	if e, is := errors.AsType[*pflag.InvalidValueError](err); is {
+		if e.GetFlag().Value.Type() == "uint64" && e.GetValue() != "" && strings.Trim(e.GetValue(), "0123456789") == "" {
+			return fmt.Errorf("--%s needs a whole number up to %d, has %s", e.GetFlag().Name, uint64(math.MaxUint64), e.GetValue())
+		}
 		if kind := kinds[e.GetFlag().Value.Type()]; kind != "" {
 			return fmt.Errorf("--%s needs %s, has %q", e.GetFlag().Name, kind, e.GetValue())
 		}

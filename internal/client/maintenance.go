@@ -69,7 +69,7 @@ func (d *Client) Maintain(ctx context.Context, m *store.Maintenance) (*store.Mai
 // soundRun returns what is wrong with a run.
 func soundRun(what string, m *store.Maintenance) error {
 	if !IsName(m.Name) {
-		return refuse(what, "its name needs letters, digits and -._")
+		return refuse(what, "its name needs a-z A-Z 0-9 . _ -")
 	}
 	seen := map[hypervisor.HostName]bool{}
 	for i := range m.Batches {

@@ -34,7 +34,7 @@ func RecordOf(name string, hosts []hypervisor.HostName, waves [][]plan.DocumentM
 func (d *Client) Apply(ctx context.Context, p *store.Plan) (*store.Plan, error) {
 	what := "apply " + p.Name
 	if !IsName(p.Name) {
-		return nil, refuse(what, "its name needs letters, digits and -._")
+		return nil, refuse(what, "its name needs a-z A-Z 0-9 . _ -")
 	}
 	plans, err := list[*store.Plan](ctx, d.Store)
 	if err != nil {

@@ -18,7 +18,7 @@ func (d *Client) RenameVM(ctx context.Context, id, to hypervisor.VMID) (*store.V
 	what := "rename vm " + string(id) + " to " + string(to)
 	switch other, _ := divide(to); {
 	case !named(to):
-		return nil, refuse("rename vm "+string(id), "%.100q is not a name: write letters, digits and -._", to)
+		return nil, refuse("rename vm "+string(id), "%.100q is not a name: write a-z A-Z 0-9 . _ -", to)
 	case other != space:
 		return nil, refuse(what, "a VM stays in its namespace")
 	case to == id:

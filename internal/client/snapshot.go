@@ -30,7 +30,7 @@ func (d *Client) AskSnapshot(ctx context.Context, id hypervisor.VMID, what, disk
 		case at < 0:
 			return unknownDisk(disk, v.Disks())
 		case !IsName(name) || strings.Trim(name, "0123456789") == "":
-			return refuse(request, "%.100q is not a snapshot's name: write letters, digits and -._, and not "+
+			return refuse(request, "%.100q is not a snapshot's name: write a-z A-Z 0-9 . _ -, and not "+
 				"digits alone", name)
 		case v.Disks()[at].Format != "qcow2":
 			return refuse(request, "its image is not declared as qcow2, and no other format keeps snapshots")

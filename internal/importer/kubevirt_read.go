@@ -70,6 +70,9 @@ func ReadKubeVirtFile(path string, d inventory.Defaults) (*inventory.Fleet, erro
 	case own.in(start) < len(start):
 		return inventory.ReadFleet(name, buffered)
 	}
+	if len(bytes.TrimSpace(start)) == 0 && len(start) < 1<<16 {
+		return nil, inventory.Problems{{File: name, Line: 1, Message: "it is empty"}}
+	}
 	return nil, inventory.Problems{{File: name, Line: 1, Message: "it is neither what kubectl get " +
 		"-o json or -o yaml prints, nor a fleet with hosts: and vms:, nor the text format of " +
 		"Ganeti's htools, nor what openstack ... list --long -f json prints, nor a folder with " +

@@ -260,7 +260,7 @@ func TestReadFileChoosesByContent(t *testing.T) {
 		{"godwit's own, with kind deeper down", "hosts:\n- {name: n1, memory: 1GiB, cpus: 1,\n" +
 			"   labels: {kind: x}}\nnamespaces:\n  kind: {}\n", 1, ""},
 		{"neither", "hello: world\n", 0, "it is neither what kubectl get"},
-		{"nothing", "", 0, "it is neither what kubectl get"},
+		{"nothing", "", 0, "it is empty"},
 		{"binary", "\x7fELF\x00\x00", 0, "it is neither what kubectl get"},
 	}
 	for _, tt := range tests {

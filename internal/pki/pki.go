@@ -158,7 +158,7 @@ func sign(c, parent *x509.Certificate, key *ecdsa.PublicKey, by *ecdsa.PrivateKe
 // at once. What was issued before is never replaced: see [Authority.Renew].
 func (a *Authority) Issue(r Request, now time.Time) (dir string, err error) {
 	if !names.MatchString(r.Name) {
-		return "", fmt.Errorf("%.100q is not a name: write 1 to 64 letters, digits and -._", r.Name)
+		return "", fmt.Errorf("%.100q is not a name: write 1 to 64 of a-z A-Z 0-9 . _ -", r.Name)
 	}
 	dir = filepath.Join(a.dir, r.Name)
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {

@@ -3,6 +3,7 @@ package sweep
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -54,6 +55,9 @@ func ReadRunSummary(name string, data []byte) (RunSummary, error) {
 		return fmt.Errorf("%s: it is no result of godwit simulate --json: %v", name, why)
 	}
 	if err := json.Unmarshal(bytes.TrimSpace(data), &kind); err != nil {
+		if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
+			return RunSummary{}, bad("it has a JSON " + wrong.Value + " where that has another value")
+		}
 		return RunSummary{}, bad(err)
 	}
 	switch {

@@ -179,6 +179,9 @@ func complaint(err error) (*token.Token, string) {
 			kindName(e.Expected.YAMLName()), kindName(e.Actual.YAMLName()))
 	}
 	if e, ok := errors.AsType[*yaml.OverflowError](err); ok {
+		if strings.HasPrefix(e.DstType.Kind().String(), "uint") && strings.HasPrefix(e.SrcNum, "-") {
+			return e.Token, fmt.Sprintf("needs %s of 0 or more, has %s", kindName(e.DstType.Kind().String()), e.SrcNum)
+		}
 		return e.Token, fmt.Sprintf("needs %s that is not so far from 0, has %s",
 			kindName(e.DstType.Kind().String()), e.SrcNum)
 	}
