@@ -39,7 +39,7 @@ func (s *site) leaving(v *vm, state v1alpha1.VMState) v1alpha1.LeavingVM {
 	if e, found := s.Forecasts[s.active.Name].VMs[v.id]; found {
 		seconds, downtime := int64(e.Seconds+0.5), int64(e.DowntimeMilliseconds+0.5)
 		l.Converges = &e.Converges
-		if e.Converges {
+		if e.Converges && e.Seconds > 0 { // else it does not move beside the others
 			l.ExpectedSeconds, l.ExpectedDowntimeMilliseconds = &seconds, &downtime
 		}
 	}

@@ -232,8 +232,11 @@ func (a *Answer) of(at time.Time, left whatif.Spread, some func(hypervisor.VMID)
 			if !some(m.VM) {
 				continue
 			}
-			e.VMs[m.VM] = evacuate.Expectation{Seconds: m.Seconds, DowntimeMilliseconds: m.DowntimeMilliseconds,
-				Converges: m.Converges}
+			x := evacuate.Expectation{Converges: m.Converges}
+			if m.Seconds != nil && m.DowntimeMilliseconds != nil {
+				x.Seconds, x.DowntimeMilliseconds = *m.Seconds, *m.DowntimeMilliseconds
+			}
+			e.VMs[m.VM] = x
 			if r, known := a.Rates[m.VM]; known {
 				e.Writes[m.VM] = WriteRate(r)
 			}

@@ -248,7 +248,7 @@ func TestAForecastKeepsToTheOrder(t *testing.T) {
 		began := map[hypervisor.VMID]float64{}
 		for _, wave := range f.Waves {
 			for _, m := range wave {
-				began[m.VM] = m.BeginsSeconds
+				began[m.VM] = *m.BeginsSeconds
 			}
 		}
 		for vm, at := range began {

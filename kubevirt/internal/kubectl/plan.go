@@ -73,9 +73,9 @@ func (p *plugin) moves(w io.Writer, f *whatif.Forecast) {
 	fmt.Fprintln(w, "VM\tFROM\tTO\tMEMORY\tTAKES\tDOWNTIME\tNOTE")
 	for _, wave := range f.Waves {
 		for _, m := range wave {
-			takes, downtime := seconds(&m.Seconds), fmt.Sprintf("%.0f ms", m.DowntimeMilliseconds)
-			if !m.Moves {
-				takes, downtime = "never", "-"
+			takes, downtime := seconds(m.Seconds), "-"
+			if m.Moves {
+				downtime = milliseconds(m.DowntimeMilliseconds)
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%v\t%s\t%s\t%s\n", m.VM, m.Source, m.Target, m.MemoryBytes, takes, downtime, m.Note)
 		}
