@@ -42,8 +42,9 @@ func (p *pair) lab() *conformance.Lab {
 	}
 	mend := link(false, p.fabric.HealLink)
 	return &conformance.Lab{
-		Source: p.hosts["n1"], Target: p.hosts["n2"], VM: vm, Within: time.Minute,
-		Pass: p.pass, Slow: 1e6,
+		Source: p.hosts["n1"], Target: p.hosts["n2"], VM: vm,
+		Within: 16 * time.Minute, // longer than a connection over a cut link takes to time out
+		Pass:   p.pass, Slow: 1e6,
 		BusyVM: func(id hypervisor.VMID) hypervisor.VM {
 			// The workload belongs to the VM, and is there when the suite starts it.
 			busy := fake.Workload{ColdRate: 2e9, Cold: hypervisor.GiB}

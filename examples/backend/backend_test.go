@@ -27,7 +27,7 @@ var wrongs = []struct {
 	{"credulous", func(b *Backend) hypervisor.Hypervisor { return credulous{b} },
 		"migrate/a_release_needs_evidence_that_the_VM_runs_elsewhere,_of_this_job"},
 	{"guessing", func(b *Backend) hypervisor.Hypervisor { return guessing{b} },
-		"failures/a_link_that_is_lost_around_the_switch-over_leaves_one_VM"},
+		"failures/post-copy_over_a_closed_connection_never_lets_the_source_run_again"},
 }
 
 // TestConformance is all that a backend's author writes: two hosts, a VM, and what can be done

@@ -33,8 +33,8 @@ func (b credulous) Do(ctx context.Context, id hypervisor.VMID, c hypervisor.Comm
 	return b.Backend.Do(ctx, id, c)
 }
 
-// A guessing backend says that a job has failed when its link was lost, although the target
-// may have everything, and run.
+// A guessing backend says that a job has failed when its connection was lost, although the target
+// may run.
 type guessing struct{ *Backend }
 
 func (b guessing) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.Progress,

@@ -153,7 +153,7 @@ func (t *transfer) NoReturn() bool { return t.mode == hypervisor.PostCopy && t.w
 // What is still under way to the target is lost.
 func (t *transfer) GiveBack(source end) {
 	if t.sends() {
-		t.sever(cut, "the source resumed")
+		t.sever(reset, "the source resumed")
 	}
 	t.dark = t.world().Now - t.stopped
 	if t.status[atSource] == hypervisor.JobBroken {

@@ -52,6 +52,8 @@
 //
 // Local disks go first, with the share of the wire that memory has then. Until finishing the
 // source keeps the VM, whatever happens. From then on it has stopped and never resumes on its
-// own; a target that has everything goes on. The ends are domains of some host; the package
+// own; a target that has everything goes on. What is on its way waits for a link that was cut, until
+// the connection times out. A post-copy that broke is not recovered: no modelled host has
+// CanRecover. The ends are domains of some host; the package
 // changes them through end.
 package fake

@@ -16,6 +16,9 @@ type timer struct {
 	Fire  func()
 }
 
+// Armed reports whether t is to fire.
+func (t *timer) Armed() bool { return t.place > 0 }
+
 // before reports whether t is to fire before o.
 func (t *timer) before(o *timer) bool {
 	return t.At < o.At || t.At == o.At && t.order < o.order

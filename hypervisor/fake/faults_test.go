@@ -201,6 +201,12 @@ var at = map[string]func(w *world, job hypervisor.JobID){
 		w.ok(w.Host("n1").Adjust(ctx, job, hypervisor.StartPostCopy{}))
 		w.until("the target runs", func() bool { return w.state("n2", "vm").Executes() })
 	},
+	"loading for post-copy": func(w *world, job hypervisor.JobID) {
+		w.pass(time.Second)
+		w.ok(w.Host("n1").Adjust(ctx, job, hypervisor.StartPostCopy{}))
+		w.untilStatus("n1", job, hypervisor.JobSwitching)
+		w.until("all sent", func() bool { return w.progress("n1", job).Bandwidth == 0 })
+	},
 	"the end": func(w *world, job hypervisor.JobID) {
 		w.untilStatus("n1", job, hypervisor.JobSucceeded)
 	},
@@ -221,6 +227,7 @@ func TestFaultsAtEveryMoment(t *testing.T) {
 			hypervisor.Receiving, hypervisor.HandingOver, hypervisor.HandedOver, hypervisor.Crashed
 		setUp, active, succeeded, failed, broken = hypervisor.JobSetup, hypervisor.JobActive,
 			hypervisor.JobSucceeded, hypervisor.JobFailed, hypervisor.JobBroken
+		switching = hypervisor.JobSwitching
 	)
 	stuck := side{giving, true, broken}
 	down := side{}
@@ -238,7 +245,7 @@ func TestFaultsAtEveryMoment(t *testing.T) {
 		{"pre-copy", "kill target", side{running, false, failed}, side{gone, false, failed}},
 		{"pre-copy", "crash source", down, side{receiving, false, active}},
 		{"pre-copy", "crash target", side{running, false, active}, down},
-		{"switch-over", "cut", stuck, side{receiving, false, broken}},
+		{"switch-over", "cut", side{giving, false, switching}, side{receiving, false, switching}},
 		{"switch-over", "reset", stuck, side{receiving, false, broken}},
 		{"switch-over", "kill source", side{crashed, false, broken}, side{gone, false, broken}},
 		{"switch-over", "kill target", stuck, side{gone, false, broken}},
@@ -256,7 +263,7 @@ func TestFaultsAtEveryMoment(t *testing.T) {
 			side{running, false, succeeded}},
 		{"confirming", "kill target", stuck, side{crashed, false, succeeded}},
 		{"confirming", "crash target", stuck, down},
-		{"post-copy", "cut", side{crashed, false, broken}, side{crashed, false, broken}},
+		{"post-copy", "cut", side{giving, false, active}, side{running, false, active}},
 		{"post-copy", "reset", side{crashed, false, broken}, side{crashed, false, broken}},
 		{"post-copy", "kill source", side{crashed, false, broken}, side{crashed, false, broken}},
 		{"post-copy", "kill target", side{crashed, false, broken}, side{crashed, false, broken}},
@@ -297,6 +304,67 @@ func TestAStalledTransferGoesOnWhenTheLinkHeals(t *testing.T) {
 	}
 	w.ok(w.HealLink("n1", "n2"))
 	w.untilStatus("n1", job, hypervisor.JobSucceeded)
+}
+
+// stalls are the moments after the source has stopped at which a link that is cut lets a transfer
+// stand still.
+var stalls = []string{"switch-over", "post-copy", "loading for post-copy"}
+
+func stalling(t *testing.T, when string) (*world, hypervisor.JobID) {
+	t.Helper()
+	load := wild
+	if when == "switch-over" {
+		load = mild
+	}
+	w, job := begun(t, load, hypervisor.TransferOptions{PostCopy: true})
+	at[when](w, job)
+	return w, job
+}
+
+func TestAfterTheSourceHasStoppedACutLinkThatHealsBreaksNothing(t *testing.T) {
+	for _, when := range stalls {
+		t.Run(when, func(t *testing.T) {
+			w, job := stalling(t, when)
+			for range 3 {
+				w.ok(w.CutLink("n1", "n2"))
+				w.pass(10 * time.Minute)
+				w.ok(w.CutLink("n1", "n2"))
+				before := w.progress("n1", job)
+				w.pass(5 * time.Minute)
+				if after := w.progress("n1", job); after.Sent != before.Sent || after.Status != before.Status {
+					t.Fatalf("over a cut link %+v became %+v", before, after)
+				}
+				w.ok(w.HealLink("n1", "n2"))
+				w.pass(time.Millisecond)
+			}
+			w.untilStatus("n1", job, hypervisor.JobSucceeded)
+			w.wantStates(t, hypervisor.HandedOver, hypervisor.Running)
+		})
+	}
+}
+
+func TestAfterTheSourceHasStoppedACutLinkBreaksTheConnectionInTheEnd(t *testing.T) {
+	const giving, crashed = hypervisor.HandingOver, hypervisor.Crashed
+	for i, want := range [][2]hypervisor.DomainState{{giving, hypervisor.Receiving}, {crashed, crashed},
+		{crashed, crashed}} {
+		t.Run(stalls[i], func(t *testing.T) {
+			w, job := stalling(t, stalls[i])
+			w.ok(w.CutLink("n1", "n2"))
+			w.pass(15 * time.Minute)
+			w.ok(w.CutLink("n1", "n2")) // it was
+			if got := w.progress("n1", job).Status; got == hypervisor.JobBroken {
+				t.Errorf("after a quarter of an hour the job is %v", got)
+			}
+			w.pass(time.Minute)
+			if got := w.progress("n1", job).Status; got != hypervisor.JobBroken {
+				t.Errorf("a minute later the job is %v", got)
+			}
+			w.wantStates(t, want[0], want[1])
+			w.ok(w.HealLink("n1", "n2"))
+			w.pass(time.Minute)
+			w.wantStates(t, want[0], want[1])
+		})
+	}
 }
 
 func TestWhatDiedBehindACutIsNoticedWhenTheLinkHeals(t *testing.T) {

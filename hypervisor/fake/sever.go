@@ -1,12 +1,21 @@
 package fake
 
-import "github.com/godwit-vm/godwit/hypervisor"
+import (
+	"time"
+
+	"github.com/godwit-vm/godwit/hypervisor"
+)
+
+// connectionTimeout is how long what was sent may stay without an answer before the connection
+// breaks. QEMU sets no time-out of its own.
+// Source: Linux Documentation/networking/ip-sysctl.rst (tcp_retries2: 924.6 seconds by default).
+const connectionTimeout = 924600 * time.Millisecond
 
 // A parting is how the ends of a transfer lose each other.
 type parting uint8
 
 const (
-	cut   parting = iota // nothing arrives any more, and that is not reported
+	cut   parting = iota // nothing arrives until the link heals, and that is not reported
 	reset                // the connection is closed
 	death                // a process died, and the other end is told
 )
@@ -17,11 +26,16 @@ func (t *transfer) connected() bool {
 }
 
 // sever is what the ends of a transfer that are left do when they lose each
-// other. Before the source has stopped it keeps the VM. Afterwards it cannot know
-// whether the target runs, and a target that has everything goes on.
+// other. Before the source has stopped it keeps the VM. Afterwards what is on its way waits for a
+// link that was cut, until the connection times out; the source cannot know then whether the
+// target runs, and a target that has everything goes on.
 func (t *transfer) sever(how parting, why string) {
 	if t.source == nil && t.target == nil {
 		t.close()
+		return
+	}
+	if how == cut && t.waits() {
+		t.stall()
 		return
 	}
 	switch t.stage {
@@ -45,6 +59,37 @@ func (t *transfer) sever(how parting, why string) {
 	case fetching:
 		t.severFetch(why)
 	}
+}
+
+// waits reports whether what the ends have for each other, after the source has stopped, waits for a
+// link that was cut.
+func (t *transfer) waits() bool {
+	if t.source == nil || t.target == nil {
+		return false
+	}
+	switch t.stage {
+	case finishing, fetching:
+		return true
+	case loading:
+		return t.mode == hypervisor.PostCopy // memory is still to come
+	}
+	return false
+}
+
+// stall lets nothing through until the link heals, or the connection times out.
+func (t *transfer) stall() {
+	if w := t.world(); !t.silence.Armed() {
+		w.Agenda.Arm(&t.silence, laterOf(w.Now, connectionTimeout))
+	}
+	t.tune()
+}
+
+// resume ends a stall: the link has healed.
+func (t *transfer) resume() {
+	if t.underWay != nil {
+		t.world().Agenda.Disarm(&t.silence)
+	}
+	t.tune()
 }
 
 // fail remembers what went wrong.

@@ -81,6 +81,7 @@ type underWay struct {
 	alone     hypervisor.Bandwidth // what the flow gets when it is alone
 	mirror    *mirror              // of its local disks; nil is none, or not yet
 	timer     timer
+	silence   timer // when the connection over a link that was cut times out
 	stream    stream
 }
 
@@ -273,6 +274,7 @@ func (t *transfer) close() {
 	w := t.world()
 	t.stream.Accelerate(w.Now, 0, 0)
 	w.Agenda.Disarm(&t.timer)
+	w.Agenda.Disarm(&t.silence)
 	if t.flow != nil {
 		w.network.Remove(t.flow)
 	}
@@ -294,7 +296,7 @@ func (t *transfer) close() {
 	a := t.account()
 	t.sums = sums{a.Sent, a.Left, a.DirtyRate, int32(a.Passes), int32(a.Throttle)}
 	t.stage, t.underWay = closed, nil
-	*u = underWay{timer: timer{Fire: u.timer.Fire}}
+	*u = underWay{timer: timer{Fire: u.timer.Fire}, silence: timer{Fire: u.silence.Fire}}
 	w.idle = append(w.idle, u)
 }
 

@@ -156,6 +156,7 @@ func (w *world) free(t *transfer) *underWay {
 	}
 	u := &underWay{of: t}
 	u.timer.Fire = func() { u.of.advance() }
+	u.silence.Fire = func() { u.of.sever(reset, "the connection timed out") }
 	return u
 }
 
@@ -182,7 +183,7 @@ func transfersBetween(a, b *transferHost) []*transfer {
 
 const linkCut = "the link was cut"
 
-// Cut drops everything between two hosts, unnoticed.
+// Cut drops everything between two hosts, unnoticed until connections time out.
 func (w *world) Cut(a, b *transferHost) {
 	w.cut[between(a, b)] = true
 	for _, t := range transfersBetween(a, b) {
@@ -199,7 +200,7 @@ func (w *world) Heal(a, b *transferHost) {
 			t.sever(death, "the peer is gone")
 			continue
 		}
-		t.tune()
+		t.resume()
 	}
 }
 

@@ -120,7 +120,7 @@ var resolutions = []struct {
 }{
 	{"the link is lost while the rest is on its way: the source goes on", func(m *model) {
 		m.begin(false, "n1", hypervisor.HandingOver)
-		m.must(m.CutLink("n1", "n2"))
+		m.must(m.ResetLink("n1", "n2"))
 	}, "n1", hypervisor.TargetDiscarded, 0, nil, "{n1 Running}"},
 
 	{"the acknowledgement is lost: the source is released", func(m *model) {
@@ -184,7 +184,7 @@ var resolutions = []struct {
 		m.AdvanceTo(m.Now().Add(20 * time.Millisecond))
 		m.must(m.Host("n1").Adjust(m.t.Context(), j1, hypervisor.StartPostCopy{}))
 		m.until("n2", hypervisor.Running)
-		m.must(m.CutLink("n1", "n2"))
+		m.must(m.ResetLink("n1", "n2"))
 	}, "n2", hypervisor.RunsAtTarget, 0, nil, "{n2 Crashed}"},
 
 	{"the job is under way", func(m *model) {
