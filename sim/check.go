@@ -121,6 +121,9 @@ func (s *invariantView) Migrations(vm hypervisor.VMID) []*store.Migration {
 	return s.moves
 }
 
+// Overbooked implements [InvariantWorld].
+func (w *World) Overbooked(host hypervisor.HostName) bool { return w.watch.overbooked[host] }
+
 // VMs implements [InvariantWorld].
 func (s *invariantView) VMs() []hypervisor.VMID { return s.watch.VMs() }
 

@@ -24,6 +24,8 @@ type InvariantWorld interface {
 	HostRecord(hypervisor.HostName) *store.Host
 	Deleted(hypervisor.VMID) bool  // the VM's record was deleted
 	Down(hypervisor.HostName) bool // the host has no power
+	// Overbooked: the host was set up with more than it has, and nothing has come to it since.
+	Overbooked(hypervisor.HostName) bool
 	// Disowned: the VM's copy on the host runs, and an operator gave their word that it does
 	// not. For all invariants it is dead, as Copies says; when the host is heard again the
 	// operators must be told of it.

@@ -55,7 +55,7 @@ func holds(w InvariantWorld, c *placement.Reservation) bool {
 	})
 }
 
-// notOverbooked: a host that a VM was forced onto is not looked at.
+// notOverbooked: a host that a VM was forced onto is not looked at, nor one that began so.
 func notOverbooked(w InvariantWorld) error {
 	type home struct {
 		taken  hypervisor.Bytes
@@ -73,7 +73,7 @@ func notOverbooked(w InvariantWorld) error {
 	}
 	for _, host := range slices.Sorted(maps.Keys(homes)) {
 		at, h := homes[host], w.HostRecord(host)
-		if h != nil && at.taken > h.Host.Memory && !at.forced {
+		if h != nil && at.taken > h.Host.Memory && !at.forced && !w.Overbooked(host) {
 			return fmt.Errorf("%s is home to %v and has %v", host, at.taken, h.Host.Memory)
 		}
 	}

@@ -20,7 +20,8 @@ type watch struct {
 	powerless  map[hypervisor.HostName]bool
 	words      map[hypervisor.HostName]bool // said to be off, and nothing speaks against it yet
 	orphans    map[orphan]bool
-	faulty     bool // something has been broken
+	overbooked map[hypervisor.HostName]bool // as they were set up, and nothing has come to them since
+	faulty     bool                         // something has been broken
 	violations []Violation
 	told       map[string]bool
 }
@@ -28,7 +29,8 @@ type watch struct {
 func newWatch(w *World) watch {
 	x := watch{w: w, stats: newStats(), deleted: map[hypervisor.VMID]bool{},
 		powerless: map[hypervisor.HostName]bool{}, told: map[string]bool{},
-		words: map[hypervisor.HostName]bool{}, orphans: map[orphan]bool{}}
+		words: map[hypervisor.HostName]bool{}, orphans: map[orphan]bool{},
+		overbooked: map[hypervisor.HostName]bool{}}
 	x.Shown = w.config.Watch != nil
 	return x
 }
@@ -43,7 +45,11 @@ func (x *watch) stored(old, now store.Record) {
 		x.migration(r)
 	case *store.VM:
 		x.PutVM(r, x.w.Now())
-		if before, is := old.(*store.VM); is && x.w.config.WatchVM != nil {
+		before, is := old.(*store.VM)
+		if x.overbooked[r.Host] && (!is || before.Host != r.Host || r.Place().Demand() > before.Place().Demand()) {
+			delete(x.overbooked, r.Host)
+		}
+		if is && x.w.config.WatchVM != nil {
 			x.w.config.WatchVM(x.w.Now(), before, r)
 		}
 	case *store.Host:

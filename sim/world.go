@@ -122,18 +122,19 @@ type World struct {
 	invariants invariantView
 	laws       laws
 	limits     migration.Limits
-	zero       map[hypervisor.VMID]int // memory never written, in parts per thousand
-	host       store.Host              // scratch of AddHost: the store keeps a copy
-	vm         store.VM                // scratch of AddVM
-	size       *store.Size             // of the VM that was added last
-	steps      int                     // events so far
-	changed    time.Time               // when something last happened
-	halted     bool                    // Config.After said so
-	ticked     bool                    // Config.Tick said so in this run
-	ticks      int                     // how often Config.Tick was asked in it
-	rests      time.Duration           // until when nothing more happens, since Epoch
-	stirs      time.Time               // when something happens on the network next; zero is never
-	waits      time.Duration           // the longest that controllers wait before they go on, and a margin
+	zero       map[hypervisor.VMID]int                  // memory never written, in parts per thousand
+	host       store.Host                               // scratch of AddHost: the store keeps a copy
+	vm         store.VM                                 // scratch of AddVM
+	size       *store.Size                              // of the VM that was added last
+	added      map[hypervisor.HostName]hypervisor.Bytes // what was added to hosts
+	steps      int                                      // events so far
+	changed    time.Time                                // when something last happened
+	halted     bool                                     // Config.After said so
+	ticked     bool                                     // Config.Tick said so in this run
+	ticks      int                                      // how often Config.Tick was asked in it
+	rests      time.Duration                            // until when nothing more happens, since Epoch
+	stirs      time.Time                                // when something happens on the network next; zero is never
+	waits      time.Duration                            // the longest that controllers wait before they go on, and a margin
 }
 
 // New returns an empty world with a controller. It panics when [Config.Validate] refuses the
@@ -145,7 +146,8 @@ func New(config Config) *World {
 	config.Controller = config.Controller.Complete()
 	w := &World{config: config.complete(), ctx: context.Background(), now: Epoch,
 		store: store.NewMemory(), people: map[hypervisor.HostName]*participant{},
-		zero: map[hypervisor.VMID]int{}, changed: Epoch}
+		zero: map[hypervisor.VMID]int{}, changed: Epoch,
+		added: map[hypervisor.HostName]hypervisor.Bytes{}}
 	w.past.history.Cluster, w.waits = cluster, longestWait(&config.Controller)
 	w.network, w.limits = fake.NewNetwork(Epoch, *w.config.Model), config.Controller.Limits()
 	w.network.Spare() // agents keep no list
@@ -201,8 +203,14 @@ func (w *World) AddVM(v store.VM, load fake.Workload) error {
 	}
 	v.Size = w.sizeOf(v.VM) // as if its agent had started it
 	w.vm = v
-	_, err := w.store.Put(w.ctx, &w.vm)
-	return err
+	if _, err := w.store.Put(w.ctx, &w.vm); err != nil {
+		return err
+	}
+	w.added[v.Host] += w.vm.Place().Demand()
+	if h := w.HostRecord(v.Host); h != nil && w.added[v.Host] > h.Host.Memory {
+		w.watch.overbooked[v.Host] = true
+	}
+	return nil
 }
 
 // sizeOf returns the size of a VM. Many are alike, and share it.

@@ -21,13 +21,12 @@ func (s *Scenario) Build(c sim.Config) (*sim.World, error) {
 	w := s.world(c)
 	w.Network().Share(s.Fleet.Network)
 	w.Expect(len(s.Fleet.VMs))
-	if slices.ContainsFunc(s.Fleet.VMs, takesLess) {
+	if s.overcommitted() {
 		w.Network().Overcommit()
 	}
-	used := s.used()
 	for i := range s.Fleet.Hosts {
 		h := &s.Fleet.Hosts[i]
-		if err := w.AddHost(hostRecord(h, used[h.Name])); err != nil {
+		if err := w.AddHost(hostRecord(h)); err != nil {
 			return nil, err
 		}
 		if h.Down {
@@ -79,12 +78,21 @@ func (s *Scenario) used() map[hypervisor.HostName]taken {
 	return used
 }
 
-// hostRecord returns the host as it is stored. A host that is over-committed
-// already is as large as what is on it: it runs that, and takes no more.
-func hostRecord(h *inventory.Host, t taken) store.Host {
-	size := h.Host
-	size.Memory, size.CPUs = max(size.Memory, t.memory), max(size.CPUs, t.cpus)
-	return store.Host{Host: size, Labels: h.Labels, Taints: h.Taints,
+// overcommitted reports whether a host has more VMs than it has room for, or a VM takes less of its
+// host than it has. Hypervisors run that; what else a host takes is for placement to say, which knows
+// its size.
+func (s *Scenario) overcommitted() bool {
+	used := s.used()
+	return slices.ContainsFunc(s.Fleet.VMs, takesLess) ||
+		slices.ContainsFunc(s.Fleet.Hosts, func(h inventory.Host) bool {
+			t := used[h.Name]
+			return t.memory > h.Memory || t.cpus > h.CPUs
+		})
+}
+
+// hostRecord returns the host as it is stored.
+func hostRecord(h *inventory.Host) store.Host {
+	return store.Host{Host: h.Host, Labels: h.Labels, Taints: h.Taints,
 		Cordoned: h.Cordoned || h.Down, NotReady: h.Down, Facts: h.Facts}
 }
 

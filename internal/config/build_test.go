@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -24,9 +25,8 @@ func build(t testing.TB, s *config.Scenario) *sim.World {
 	return w
 }
 
-// TestAnOverCommittedHostIsAsLargeAsWhatIsOnIt: it runs that, takes no more, and
-// can be drained.
-func TestAnOverCommittedHostIsAsLargeAsWhatIsOnIt(t *testing.T) {
+// TestAnOverCommittedHostRunsWhatIsOnIt: it takes no more, and can be drained.
+func TestAnOverCommittedHostRunsWhatIsOnIt(t *testing.T) {
 	s := parse(t, `
 hosts:
 - {name: n1, memory: 8GiB, cpus: 2, link: 10Gbit/s}
@@ -43,8 +43,8 @@ events:
 	}
 	w := build(t, s)
 	h := w.HostRecord("n1").Host
-	if h.Memory != 12*hypervisor.GiB || h.CPUs != 12 {
-		t.Errorf("n1 has %v and %d CPUs, want 12GiB and 12", h.Memory, h.CPUs)
+	if h.Memory != 8*hypervisor.GiB || h.CPUs != 2 {
+		t.Errorf("n1 has %v and %d CPUs, want 8GiB and 2", h.Memory, h.CPUs)
 	}
 	w.Run(s.Until)
 	w.CheckAtRest()
@@ -55,6 +55,37 @@ events:
 		if at := w.VM(id).Host; at != "n2" {
 			t.Errorf("%s is on %s, want n2", id, at)
 		}
+	}
+}
+
+func TestAnOverCommittedHostThatOneVMHasLeftIsStillFull(t *testing.T) {
+	s := parse(t, `
+hosts:
+- {name: n1, memory: 64GiB, cpus: 64, link: 10Gbit/s}
+- {name: n2, memory: 16GiB, cpus: 64, link: 10Gbit/s}
+- {name: n3, memory: 16GiB, cpus: 64, link: 10Gbit/s}
+vms:
+- {name: "a-[1-5]", host: n1, memory: 16GiB, class: idle}
+- {name: b, host: n2, memory: 16GiB, class: idle}
+events:
+- 1s migrate a-1 to=n3
+- 10m drain n2
+`)
+	w := build(t, s)
+	w.Run(s.Until)
+	w.CheckAtRest()
+	for _, v := range w.Violations() {
+		t.Errorf("%s: %s", v.Invariant, v.Detail)
+	}
+	if one, b := w.VM("default/a-1").Host, w.VM("default/b").Host; one != "n3" || b != "n2" {
+		t.Errorf("a-1 is on %s, and b on %s, want n3 and n2", one, b)
+	}
+	said := ""
+	for _, r := range w.Why("default/b") {
+		said += r.String() + "\n"
+	}
+	if want := "n1: memory needs 16GiB has 0B"; !strings.Contains(said, want) {
+		t.Errorf("b stays because of\n%s\nwant %q", said, want)
 	}
 }
 

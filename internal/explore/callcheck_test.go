@@ -171,6 +171,9 @@ func (w *world) Limits() migration.Limits { return w.config.Limits() }
 // Deleted implements [sim.InvariantWorld].
 func (w *world) Deleted(hypervisor.VMID) bool { return false }
 
+// Overbooked implements [sim.InvariantWorld].
+func (w *world) Overbooked(hypervisor.HostName) bool { return false }
+
 // Down implements [sim.InvariantWorld].
 func (w *world) Down(h hypervisor.HostName) bool { return w.off[h] }
 

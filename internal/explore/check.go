@@ -214,6 +214,9 @@ func (w *World) boss() *controller.Controller {
 // Deleted implements [sim.InvariantWorld]: no scene deletes a VM.
 func (w *World) Deleted(hypervisor.VMID) bool { return false }
 
+// Overbooked implements [sim.InvariantWorld]: no host begins so.
+func (w *World) Overbooked(hypervisor.HostName) bool { return false }
+
 // Down implements [sim.InvariantWorld].
 func (w *World) Down(host hypervisor.HostName) bool {
 	p := w.Scene.hostIndex(string(host)) + 1
