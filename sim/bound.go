@@ -8,14 +8,15 @@ import (
 	"github.com/godwit-vm/godwit/store"
 )
 
-// lowerBound adds up what crosses the links of hosts and racks. The zero value is empty and
-// ready.
+// lowerBound adds up what crosses the links of hosts and racks, and the network that all migrations
+// share. The zero value is empty and ready.
 type lowerBound struct {
+	network hypervisor.Bandwidth // 0: it is no bottleneck
 	crossed map[link]hypervisor.Bytes
 	longest time.Duration
 }
 
-// link is one direction of a host's card, or of a rack's up-link.
+// link is one direction of a host's card, or of a rack's up-link. The zero value is the shared network.
 type link struct {
 	rack bool
 	name string
@@ -35,6 +36,7 @@ func (l *lowerBound) Move(source, target *store.Host, b hypervisor.Bytes) {
 		l.cross(link{rack: true, name: from, out: true}, b, uplink)
 		l.cross(link{rack: true, name: to}, b, downlink)
 	}
+	l.cross(link{}, b, l.network)
 }
 
 // rackOf returns the rack of a host, and the speed of its up-link; "" is none.

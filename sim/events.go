@@ -296,6 +296,9 @@ type Load struct {
 
 func (e Load) happen(w *World) {
 	w.say("", e.VM, "its load changes")
+	if e.Load.Zero > w.zero[e.VM] {
+		w.zero[e.VM] = e.Load.Zero // at some time so much need not be sent
+	}
 	for _, c := range w.network.Copies(e.VM) {
 		w.tried(w.network.Host(c.Host).SetWorkload(e.VM, e.Load))
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -250,15 +251,29 @@ func (w *World) Why(vm hypervisor.VMID) []placement.Reason { return w.boss.Why(v
 // least: every byte of memory that is not zero, and all that local disks hold, crosses every
 // link on its way once.
 func (w *World) lowerBound() float64 {
-	var links lowerBound
+	links := lowerBound{network: w.network.Shared()}
 	for _, m := range w.watch.Moved {
-		vm, s := m.Last.Spec.VM, &m.Last.State
-		if v := w.VM(vm); v != nil {
-			links.Move(w.HostRecord(s.Source), w.HostRecord(s.Target),
-				fake.Workload{Zero: w.zero[vm]}.Least(v.Now()))
+		s := &m.Last.State
+		if v := w.VM(m.Last.Spec.VM); v != nil {
+			links.Move(w.HostRecord(s.Source), w.HostRecord(s.Target), w.least(m.Last, v.Now()))
 		}
 	}
 	return seconds(links.Least())
+}
+
+// least returns what a migration of a VM sends at least: not more than it has sent, since the VM may
+// have changed.
+func (w *World) least(m *store.Migration, vm hypervisor.VM) hypervisor.Bytes {
+	disks := vm.LocalSize()
+	memory := fake.Workload{Zero: w.zero[vm.ID]}.Least(vm) - disks
+	if m.Options != nil && m.Options.Compression.On() {
+		remains := hypervisor.Bytes(cmp.Or(w.config.Model.Compression, 1000))
+		memory = memory/1000*remains + memory%1000*remains/1000
+	}
+	if m.Source.Measured {
+		return min(memory+disks, m.Source.Sent)
+	}
+	return memory + disks
 }
 
 // Done returns how many migrations have ended, and how many there are.

@@ -92,6 +92,16 @@ func (f *Network) Share(speed hypervisor.Bandwidth) {
 	}
 }
 
+// Shared returns the speed of the network that all moves share; 0 is none.
+func (f *Network) Shared() hypervisor.Bandwidth {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.world.shared == nil {
+		return 0
+	}
+	return f.world.shared.Capacity()
+}
+
 // Grow makes room for so many VMs, in a world without any.
 func (f *Network) Grow(n int) {
 	if len(f.guests) == 0 {

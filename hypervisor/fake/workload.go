@@ -28,8 +28,8 @@ type Workload struct {
 	CatchUp time.Duration
 }
 
-// Least returns what a migration of the guest sends at least: its memory that is not zero, and
-// all that local disks hold.
+// Least returns what a migration of the guest sends at least if its memory is not compressed: what of it
+// is not zero, and all that local disks hold.
 func (w Workload) Least(vm hypervisor.VM) hypervisor.Bytes {
 	return vm.Memory - vm.Memory/1000*hypervisor.Bytes(w.Zero) + vm.LocalSize()
 }

@@ -175,3 +175,17 @@ func TestPlayEndsWhenItIsTold(t *testing.T) {
 		t.Errorf("%v, want %v", err, told)
 	}
 }
+
+func TestTheBoundOfMovesWhoseMemoryIsCompressedIsLower(t *testing.T) {
+	const fleet = `
+hosts: [{name: "n[1-2]", memory: 64GiB, cpus: 16, link: 1Gbit/s}]
+vms: [{name: a, host: n1, memory: 8GiB, cpus: 2, class: idle, labels: {x: y}}]
+`
+	moves := []plan.Wave{{{VM: "default/a", Source: "n1", Target: "n2"}}}
+	plain := whatif.Bound(parse(t, fleet), moves, nil)
+	packed := whatif.Bound(parse(t, fleet+"policies: [{name: p, selectors: {}, experimental: {compression: zstd}}]\n"),
+		moves, nil)
+	if plain <= 0 || packed < plain/2-time.Millisecond || packed > plain/2+time.Millisecond {
+		t.Errorf("at least %v, and %v if half remains", plain, packed)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration"
 )
@@ -259,12 +260,12 @@ func (p *Play) obstacles(
 }
 
 // packed returns how little is sent of memory if a policy has it compressed.
-func (p *Play) packed(b hypervisor.Bytes) hypervisor.Bytes {
-	remains := hypervisor.Bytes(p.Scenario.Model.Compression)
+func packed(s *config.Scenario, b hypervisor.Bytes) hypervisor.Bytes {
+	remains := hypervisor.Bytes(s.Model.Compression)
 	compresses := func(y migration.Policy) bool {
 		return y.Experimental != nil && y.Experimental.Compression != nil && y.Experimental.Compression.On()
 	}
-	if remains == 0 || !slices.ContainsFunc(p.Scenario.Controller.Policies, compresses) {
+	if remains == 0 || !slices.ContainsFunc(s.Controller.Policies, compresses) {
 		return b
 	}
 	return b / 1000 * remains
@@ -283,7 +284,7 @@ func (p *Play) links(than time.Duration) []Obstacle {
 		if v == nil || p.Stops.restarts(m.VM) { // a restart sends no memory
 			continue
 		}
-		least := p.packed(v.Workload.Least(v.VM))
+		least := packed(p.Scenario, v.Workload.Least(v.VM))
 		out[m.Source] += least
 		in[m.Target] += least
 	}
