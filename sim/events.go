@@ -93,6 +93,9 @@ func (e Configure) happen(w *World) {
 }
 
 func (e Drain) happen(w *World) {
+	if !w.known(e.Host) {
+		return
+	}
 	w.say("", "", "drain "+string(e.Host))
 	w.watch.Drains.Begin(e.Host, w.Now())
 	key := w.drainKey()
@@ -104,6 +107,9 @@ func (e Drain) happen(w *World) {
 }
 
 func (e Undrain) happen(w *World) {
+	if !w.known(e.Host) {
+		return
+	}
 	w.say("", "", "stop draining "+string(e.Host))
 	key := w.drainKey()
 	w.changeHost(e.Host, func(h *store.Host) {
@@ -115,11 +121,17 @@ func (e Undrain) happen(w *World) {
 }
 
 func (e Close) happen(w *World) {
+	if !w.known(e.Host) {
+		return
+	}
 	w.say("", "", "cordon "+string(e.Host))
 	w.changeHost(e.Host, func(h *store.Host) { h.Cordoned = true })
 }
 
 func (e Open) happen(w *World) {
+	if !w.known(e.Host) {
+		return
+	}
 	w.say("", "", "uncordon "+string(e.Host))
 	w.changeHost(e.Host, func(h *store.Host) { h.Cordoned = false })
 }

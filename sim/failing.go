@@ -87,7 +87,7 @@ func (p *power) Cut(_ context.Context, host hypervisor.HostName, attempt string)
 	began, asked := p.since[key]
 	if !asked {
 		p.since[key] = p.world.Now()
-		p.world.At(workqueue.Later(p.world.Now(), p.config.CutTakes), CrashHost{Host: host, For: p.config.ReturnAfter})
+		p.world.At(workqueue.Later(p.world.Now(), p.config.CutTakes), cutOff{Host: host, For: p.config.ReturnAfter})
 		return "", nil
 	}
 	if p.world.Now()-began < p.config.CutTakes || !p.world.down(host) {

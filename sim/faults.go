@@ -98,6 +98,66 @@ func (w *World) later(after time.Duration, how func(*World)) {
 	w.At(workqueue.Later(w.Now(), after), ending(how))
 }
 
+// A breakage is what a fault breaks for a while.
+type breakage struct {
+	what string
+	of   hypervisor.HostName // "" is the controller, or the store
+	to   hypervisor.HostName // of a link
+}
+
+// breaks lets something be broken for a while. Of several faults that break it the one counts that lasts
+// longest: it is mended once, when the last has ended.
+func (w *World) breaks(b breakage, lasts time.Duration, mend func(*World)) {
+	w.broken[b] = max(w.broken[b], workqueue.Later(w.Now(), lasts))
+	w.later(lasts, func(w *World) {
+		if until, is := w.broken[b]; is && until <= w.Now() {
+			delete(w.broken, b)
+			mend(w)
+		}
+	})
+}
+
+// breaksForGood lets something be broken for ever, unless it is mended in another way.
+func (w *World) breaksForGood(b breakage) { w.broken[b] = hypervisor.Forever }
+
+// process is what breaks when a participant's process dies.
+func process(host hypervisor.HostName) breakage { return breakage{what: "process", of: host} }
+
+// powerOf is what breaks when a host is cut from power.
+func powerOf(host hypervisor.HostName) breakage { return breakage{what: "power", of: host} }
+
+// noHost traces that there is no such host.
+func (w *World) noHost(host hypervisor.HostName) {
+	w.say("", "", "there is no host "+string(host))
+}
+
+// known reports whether there is such a host, and traces it if there is none.
+func (w *World) known(host hypervisor.HostName) bool {
+	there := w.HostRecord(host) != nil
+	if !there {
+		w.noHost(host)
+	}
+	return there
+}
+
+// person returns a participant; nil, and traced, is that there is no such host.
+func (w *World) person(host hypervisor.HostName) *participant {
+	p := w.people[host]
+	if p == nil {
+		w.noHost(host)
+	}
+	return p
+}
+
+// machine returns the agent of a host as person does; the controller's is none.
+func (w *World) machine(host hypervisor.HostName) *participant {
+	if host == "" {
+		w.noHost(host)
+		return nil
+	}
+	return w.person(host)
+}
+
 type ending func(*World)
 
 func (e ending) happen(w *World) { e(w) }
@@ -106,8 +166,14 @@ func (e CrashController) happen(w *World) { w.crash("", "controller", e.For, e.A
 func (e CrashAgent) happen(w *World)      { w.crash(e.Host, "agent", e.For, e.After) }
 
 func (w *World) crash(host hypervisor.HostName, who string, lasts time.Duration, after *int) {
-	p := w.people[host]
-	if p == nil || p.brain == nil {
+	p := w.person(host)
+	if p == nil {
+		return
+	}
+	if p.brain == nil {
+		if after == nil {
+			w.staysDead(p, who, lasts)
+		}
 		return
 	}
 	if after != nil {
@@ -118,13 +184,39 @@ func (w *World) crash(host hypervisor.HostName, who string, lasts time.Duration,
 	w.fault(host, who+" crashes")
 	w.kill(p)
 	w.watchLease(p)
-	w.later(lasts, func(w *World) {
-		if p.brain == nil && !w.down(host) {
-			w.say(host, "", who+" restarts")
+	delete(w.broken, process(host)) // it has lived since an earlier crash
+	w.deadFor(p, who, lasts)
+}
+
+// deadFor lets a process that has died start again after a while.
+func (w *World) deadFor(p *participant, who string, lasts time.Duration) {
+	w.breaks(process(p.host), lasts, func(w *World) {
+		if p.brain == nil && !w.down(p.host) {
+			w.say(p.host, "", who+" restarts")
 			w.spawn(p)
 			w.hears(p)
 		}
 	})
+}
+
+// staysDead lets a process that is dead be so for a while at least.
+func (w *World) staysDead(p *participant, who string, lasts time.Duration) {
+	if !p.reborn {
+		if _, crashed := w.broken[process(p.host)]; crashed {
+			w.deadFor(p, who, lasts)
+		}
+		return
+	}
+	if until := w.now.Add(lasts); p.back.Before(until) {
+		w.backAt(p, until)
+	}
+}
+
+// backAt lets a process that died at a write start again.
+func (w *World) backAt(p *participant, at time.Time) {
+	w.wakes.Drop(&p.alarm)
+	w.wakes.Set(&p.alarm, at)
+	p.reborn, p.back = true, at
 }
 
 // watchLease calls a host lost when its agent has been silent for too long.
@@ -167,20 +259,33 @@ func (w *World) heard(p *participant) {
 }
 
 func (e DropNotifications) happen(w *World) {
+	p := w.person(e.Host)
+	if p == nil {
+		return
+	}
 	w.fault(e.Host, "hears nothing")
-	w.people[e.Host].dropsUntil = w.now.Add(e.For)
+	if until := w.now.Add(e.For); p.dropsUntil.Before(until) {
+		p.dropsUntil = until
+	}
 }
 
 func (e Repeat) happen(w *World) {
+	p := w.person(e.Host)
+	if p == nil {
+		return
+	}
 	w.fault(e.Host, "is told everything twice")
-	w.wake(w.people[e.Host], w.now)
+	w.wake(p, w.now)
 }
 
 func (e StaleReads) happen(w *World) {
-	p := w.people[e.Host]
+	p := w.person(e.Host)
+	if p == nil {
+		return
+	}
 	w.fault(e.Host, "sees a stale store")
 	p.line.StaleReads = true
-	w.later(e.For, func(w *World) {
+	w.breaks(breakage{what: "view", of: e.Host}, e.For, func(w *World) {
 		p.line.StaleReads = false
 		w.wake(p, w.now)
 	})
@@ -195,14 +300,18 @@ func (e Conflict) happen(w *World) {
 }
 
 func (e DropAnswers) happen(w *World) {
+	p := w.person(e.Host)
+	if p == nil {
+		return
+	}
 	w.fault(e.Host, fmt.Sprintf("%d writes will not be answered", e.Times))
-	w.people[e.Host].line.DropAnswers = e.Times
+	p.line.DropAnswers = e.Times
 }
 
 func (e FullStore) happen(w *World) {
 	w.fault("", "the store is full")
 	w.setFull(true)
-	w.later(e.For, func(w *World) {
+	w.breaks(breakage{what: "store"}, e.For, func(w *World) {
 		w.say("", "", "the store has room again")
 		w.setFull(false)
 	})
@@ -215,10 +324,13 @@ func (w *World) setFull(full bool) {
 }
 
 func (e CrashHypervisor) happen(w *World) {
+	p := w.machine(e.Host)
+	if p == nil {
+		return
+	}
 	w.fault(e.Host, "hypervisor daemon dies")
-	p := w.people[e.Host]
 	p.phone.Dead = true
-	w.later(e.For, func(w *World) {
+	w.breaks(breakage{what: "daemon", of: e.Host}, e.For, func(w *World) {
 		w.say(e.Host, "", "hypervisor daemon restarts")
 		p.phone.Dead = false
 		w.wake(p, w.now)
@@ -235,12 +347,15 @@ func (e Break) happen(w *World) {
 func (e CutLink) happen(w *World) {
 	w.fault("", fmt.Sprintf("link %s–%s is cut", e.A, e.B))
 	w.tried(w.network.CutLink(e.A, e.B))
-	if e.For > 0 {
-		w.later(e.For, func(w *World) {
-			w.say("", "", fmt.Sprintf("link %s–%s heals", e.A, e.B))
-			w.tried(w.network.HealLink(e.A, e.B))
-		})
+	link := breakage{"link", min(e.A, e.B), max(e.A, e.B)}
+	if e.For <= 0 {
+		w.breaksForGood(link)
+		return
 	}
+	w.breaks(link, e.For, func(w *World) {
+		w.say("", "", fmt.Sprintf("link %s–%s heals", e.A, e.B))
+		w.tried(w.network.HealLink(e.A, e.B))
+	})
 }
 
 func (e ResetLink) happen(w *World) {
@@ -254,17 +369,36 @@ func (e KillVM) happen(w *World) {
 }
 
 func (e CrashHost) happen(w *World) {
-	if w.down(e.Host) {
+	_, crashed := w.broken[powerOf(e.Host)]
+	switch {
+	case w.machine(e.Host) == nil:
+		return
+	case !w.down(e.Host):
+		w.fault(e.Host, "host loses power")
+		w.powerOff(e.Host)
+	case !crashed:
+		return // it was fenced, and stays so
+	}
+	if e.For <= 0 {
+		w.breaksForGood(powerOf(e.Host))
 		return
 	}
-	w.fault(e.Host, "host loses power")
-	w.powerOff(e.Host)
-	if e.For > 0 {
-		w.later(e.For, func(w *World) { Return{e.Host}.happen(w) })
+	w.breaks(powerOf(e.Host), e.For, func(w *World) { Return{e.Host}.happen(w) })
+}
+
+// cutOff is a host that a device cuts from power. One that has none already comes back as it would.
+type cutOff CrashHost
+
+func (e cutOff) happen(w *World) {
+	if !w.down(e.Host) {
+		CrashHost(e).happen(w)
 	}
 }
 
 func (e Fence) happen(w *World) {
+	if w.machine(e.Host) == nil {
+		return
+	}
 	w.fault(e.Host, "fenced")
 	if !w.down(e.Host) {
 		w.powerOff(e.Host)
@@ -288,7 +422,7 @@ func (w *World) powerOff(host hypervisor.HostName) {
 }
 
 func (e Return) happen(w *World) {
-	if !w.down(e.Host) {
+	if w.machine(e.Host) == nil || !w.down(e.Host) {
 		return
 	}
 	w.fault(e.Host, "host returns")
@@ -297,6 +431,7 @@ func (e Return) happen(w *World) {
 
 func (w *World) powerOn(host hypervisor.HostName) {
 	delete(w.watch.powerless, host)
+	delete(w.broken, powerOf(host))
 	w.tried(w.network.RestartHost(host))
 	w.unfence(host)
 	w.spawn(w.people[host])
@@ -313,8 +448,12 @@ func (w *World) unfence(host hypervisor.HostName) {
 }
 
 func (e Skew) happen(w *World) {
+	p := w.person(e.Host)
+	if p == nil {
+		return
+	}
 	w.fault(e.Host, "clock is off by "+e.By.String())
-	w.people[e.Host].skew = e.By
+	p.skew = e.By
 }
 
 // tried traces a fault that could not be brought about.

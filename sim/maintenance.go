@@ -70,12 +70,12 @@ func (e Answer) happen(w *World) {
 }
 
 func (e Reboot) happen(w *World) {
-	if w.down(e.Host) {
+	if w.machine(e.Host) == nil || w.down(e.Host) {
 		return
 	}
 	w.say(e.Host, "", "host reboots")
 	w.powerOff(e.Host)
-	w.later(e.For, func(w *World) {
+	w.breaks(powerOf(e.Host), e.For, func(w *World) {
 		if w.down(e.Host) {
 			w.powerOn(e.Host)
 		}

@@ -95,8 +95,7 @@ func (w *World) refusedName(p *participant, err error) bool {
 		w.watchLease(p)
 	}
 	if !p.ended {
-		w.wakes.Set(&p.alarm, w.now.Add(again))
-		p.reborn = true
+		w.backAt(p, w.now.Add(again))
 	}
 	return true
 }
@@ -105,6 +104,7 @@ func (e SecondAgent) happen(w *World) {
 	h := w.HostRecord(e.Host)
 	switch {
 	case h == nil:
+		w.noHost(e.Host)
 		return
 	case !w.config.Claims:
 		w.tried(errNoClaims)
@@ -144,7 +144,7 @@ func (e SecondAgent) happen(w *World) {
 }
 
 func (e EmptyDirectory) happen(w *World) {
-	p := w.people[e.Host]
+	p := w.machine(e.Host)
 	switch {
 	case p == nil || w.down(e.Host):
 		return
@@ -182,6 +182,7 @@ func (e Adopt) happen(w *World) {
 	h := w.HostRecord(e.Host)
 	switch {
 	case h == nil:
+		w.noHost(e.Host)
 	case h.Refused == nil:
 		w.say(e.Host, "", "adopt: no agent was refused its name")
 	case h.Refused.Identity.Machine != string(e.Host):
@@ -200,7 +201,9 @@ func (e Adopt) happen(w *World) {
 func (e Dead) happen(w *World) {
 	h := w.HostRecord(e.Host)
 	switch {
-	case h == nil || h.Fenced:
+	case h == nil:
+		w.noHost(e.Host)
+	case h.Fenced:
 	case !h.NotReady:
 		w.say(e.Host, "", "confirm-down is refused: its agent sends heartbeats")
 	default:

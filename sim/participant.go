@@ -36,6 +36,7 @@ type participant struct {
 
 	pages  [2]pages   // the ledger in its directory, and in the one that was emptied
 	reborn bool       // it starts again when it is woken
+	back   time.Time  // when, then
 	mark   store.Mark // what it has seen of the store, on its disk
 	born   time.Time  // when the process started
 	alarm  workqueue.Alarm[*participant]
@@ -115,8 +116,7 @@ func (w *World) run(p *participant) {
 		if p.lasts > w.config.Lease {
 			w.watchLease(p)
 		}
-		w.wakes.Set(&p.alarm, w.now.Add(p.lasts))
-		p.reborn = true
+		w.backAt(p, w.now.Add(p.lasts))
 		return
 	}
 	if err != nil && w.config.Verbose {

@@ -116,6 +116,7 @@ type World struct {
 	order  []hypervisor.HostName // agents, as they were added
 	wakes  workqueue.Alarms[*participant]
 	plans  eventQueue[Event]
+	broken map[breakage]time.Duration // until when, by faults that have an end or are for good
 
 	watch      watch
 	past       past
@@ -147,7 +148,7 @@ func New(config Config) *World {
 	w := &World{config: config.complete(), ctx: context.Background(), now: Epoch,
 		store: store.NewMemory(), people: map[hypervisor.HostName]*participant{},
 		zero: map[hypervisor.VMID]int{}, changed: Epoch,
-		added: map[hypervisor.HostName]hypervisor.Bytes{}}
+		added: map[hypervisor.HostName]hypervisor.Bytes{}, broken: map[breakage]time.Duration{}}
 	w.past.history.Cluster, w.waits = cluster, longestWait(&config.Controller)
 	w.network, w.limits = fake.NewNetwork(Epoch, *w.config.Model), config.Controller.Limits()
 	w.network.Spare() // agents keep no list
