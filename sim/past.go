@@ -17,7 +17,8 @@ func (p Past) After(copies []fake.Copy) Past {
 	ran := slices.ContainsFunc(copies, func(c fake.Copy) bool { return c.State.Executes() })
 	same, next := 0, Past(nil)
 	for _, c := range copies {
-		stopped := c.State == hypervisor.HandingOver || c.State == hypervisor.HandedOver
+		stopped := c.State == hypervisor.HandingOver || c.State == hypervisor.HandedOver ||
+			c.State == hypervisor.Paused && slices.Contains(p, c.Host) // it has been resumed, and rests
 		switch {
 		case !stopped || !ran && !slices.Contains(p, c.Host):
 		case next == nil && same < len(p) && p[same] == c.Host: // as far as it is as it was

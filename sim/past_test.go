@@ -37,6 +37,8 @@ func TestNeverOlder(t *testing.T) {
 		{"it is released", [][]fake.Copy{states(hypervisor.Absent, runs)}, false},
 		{"the target dies and it goes on", [][]fake.Copy{states(stopped, dead),
 			states(runs, dead)}, true},
+		{"it rests, and then goes on", [][]fake.Copy{states(stopped, dead), states(paused, dead),
+			states(runs, dead)}, true},
 		{"it goes on at once", [][]fake.Copy{states(runs, dead)}, true},
 		{"its memory is given up, and it starts anew", [][]fake.Copy{states(dead, dead),
 			states(hypervisor.Starting, dead), states(runs, dead)}, false},
