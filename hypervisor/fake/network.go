@@ -45,7 +45,7 @@ func (f *Network) Overcommit() {
 }
 
 // AddHost adds a host. Without abilities it gets all that the model has; what the model lacks no
-// host has, and CanTakeBack every host has. It refuses a host without a name or with a negative
+// host has, and CanTakeBack every host has. A link of zero is not known, and no bottleneck. It refuses a host without a name or with a negative
 // capacity (Invalid) and one that exists (Conflict).
 func (f *Network) AddHost(host hypervisor.Host) (*Host, error) {
 	f.mu.Lock()

@@ -108,8 +108,12 @@ type transferHost struct {
 	transfers []*transfer  // that use the card, oldest first
 }
 
-// NewHost returns a host with a network card of the given speed each way.
+// NewHost returns a host with a network card of the given speed each way; one that is not known, 0, is
+// no bottleneck.
 func (w *world) NewHost(name hypervisor.HostName, link hypervisor.Bandwidth) transferHost {
+	if link == 0 {
+		link = hypervisor.Bandwidth(hypervisor.TiB) // as commandCosts.speed
+	}
 	return transferHost{Name: name, world: w, up: w.network.AddLink(link), down: w.network.AddLink(link)}
 }
 
