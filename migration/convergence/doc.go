@@ -65,7 +65,7 @@
 //
 //	next, verdict := convergence.Converge(config, state, progress, now)
 //	state = next // store it first
-//	switch sweep.Action {
+//	switch verdict.Action {
 //	case convergence.StartPostCopy:
 //		err = host.Adjust(ctx, job, hypervisor.StartPostCopy{})
 //	case convergence.Abort:

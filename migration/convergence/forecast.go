@@ -80,12 +80,15 @@ func forecastLook(c Config, s State, p hypervisor.Progress) Decision {
 	if most <= 0 {
 		most = 900 * time.Millisecond // as Config says
 	}
+	known := s.Bandwidth >= 1 // else it is not known what fits, and in post-copy the guest would wait for data
 	needed := p.Remaining.At(hypervisor.Bandwidth(s.Bandwidth))
-	needed += needed / 100 * spare
+	if more := needed / 100 * spare; more <= hypervisor.Forever-needed {
+		needed += more
+	}
 	switch flat := s.Clock - time.Duration(s.Own[since])*time.Millisecond; {
-	case needed <= min(usual, most):
+	case known && needed <= min(usual, most):
 		return raise(s, needed)
-	case c.AllowPostCopy && !c.VFIO && s.Refusals.PostCopy == 0:
+	case known && c.AllowPostCopy && !c.VFIO && s.Refusals.PostCopy == 0:
 		return Decision{Action: StartPostCopy, Why: Stalled}
 	case flat < trouble:
 		return raise(s, min(usual, most))
