@@ -210,7 +210,7 @@ var beside = map[reflect.Type][]documented{
 	reflect.TypeFor[inventory.OptionsSpec]():        {{reflect.TypeFor[migration.Cluster](), "../../migration"}},
 	reflect.TypeFor[inventory.StallDetectorSpec]():  {{reflect.TypeFor[convergence.StallDetector](), "../../migration/convergence"}},
 	reflect.TypeFor[inventory.DowntimeTuningSpec](): {{reflect.TypeFor[convergence.DowntimeTuning](), "../../migration/convergence"}},
-	reflect.TypeFor[inventory.ModelSpec]():          {{reflect.TypeFor[fake.Model](), "../../hypervisor/fake"}},
+	reflect.TypeFor[config.ModelSpec]():          {{reflect.TypeFor[fake.Model](), "../../hypervisor/fake"}},
 	reflect.TypeFor[config.Timeouts]():              {{reflect.TypeFor[migration.Timeouts](), "../../migration"}},
 	reflect.TypeFor[config.Failover]():              {{reflect.TypeFor[controller.FailoverConfig](), "../../controller"}},
 	reflect.TypeFor[config.Limits]():                {{reflect.TypeFor[migration.Limits](), "../../migration"}},
@@ -267,7 +267,7 @@ func commentsOf(t *testing.T) func(dir string, of reflect.Type, field string) st
 
 // inPlace are the types of values that are a word, or a mapping of another type.
 var inPlace = map[reflect.Type]reflect.Type{
-	reflect.TypeFor[inventory.ModelChoice](): reflect.TypeFor[inventory.ModelSpec](),
+	reflect.TypeFor[config.ModelChoice](): reflect.TypeFor[config.ModelSpec](),
 }
 
 // walk lists the keys of a type and those below.

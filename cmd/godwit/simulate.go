@@ -27,10 +27,10 @@ type simulateFlags struct {
 }
 
 const simulateHelp = `Simulate a scenario in virtual time: the production controller and agents run on
-modelled hosts. The scenario contains the fleet, or names a file with it: godwit's own YAML, the output
-of kubectl get nodes,pods,vmis,vmims,migrationpolicies,kubevirts,namespaces,resourcequotas -A -o yaml,
-or another format that godwit help convert lists. A scenario, and a fleet in godwit's own YAML, may have
-up to 4 MiB; other files may have any size.
+modelled hosts. The scenario contains the fleet, or names a file with it: godwit's own YAML, or what
+Kubernetes with KubeVirt, OpenStack, Ganeti or libvirt says of itself: godwit help convert has the
+commands. A scenario, and a fleet in godwit's own YAML, may have up to 4 MiB; other files may have any
+size.
 
 With --samples and --sweep the command simulates many worlds, on all cores, and compares the
 combinations sample by sample. The samples differ in their seed, and as vary: in the scenario

@@ -42,7 +42,7 @@ type Spec struct {
 	// Transport is how migrations cross the network.
 	Transport Transport `yaml:"transport,omitempty"`
 	Events    []string  `yaml:"events,omitempty"` // what happens, and when: see below
-	// Unmeasured: agents do not measure how fast guests write, as without --measure-dirty-rate: the
+	// Unmeasured means that agents do not measure how fast guests write, as without --measure-dirty-rate: the
 	// controller then takes them for idle until they have failed.
 	Unmeasured bool `yaml:"unmeasured,omitempty"`
 	// Trace adds VMs with loads that were recorded.
