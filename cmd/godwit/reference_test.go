@@ -210,7 +210,7 @@ var beside = map[reflect.Type][]documented{
 	reflect.TypeFor[inventory.OptionsSpec]():        {{reflect.TypeFor[migration.Cluster](), "../../migration"}},
 	reflect.TypeFor[inventory.StallDetectorSpec]():  {{reflect.TypeFor[convergence.StallDetector](), "../../migration/convergence"}},
 	reflect.TypeFor[inventory.DowntimeTuningSpec](): {{reflect.TypeFor[convergence.DowntimeTuning](), "../../migration/convergence"}},
-	reflect.TypeFor[config.ModelSpec]():          {{reflect.TypeFor[fake.Model](), "../../hypervisor/fake"}},
+	reflect.TypeFor[config.ModelSpec]():             {{reflect.TypeFor[fake.Model](), "../../hypervisor/fake"}},
 	reflect.TypeFor[config.Timeouts]():              {{reflect.TypeFor[migration.Timeouts](), "../../migration"}},
 	reflect.TypeFor[config.Failover]():              {{reflect.TypeFor[controller.FailoverConfig](), "../../controller"}},
 	reflect.TypeFor[config.Limits]():                {{reflect.TypeFor[migration.Limits](), "../../migration"}},
