@@ -133,6 +133,9 @@ func explain(ctx context.Context, out io.Writer, f *explainFlags) error {
 		return fmt.Errorf("%s: there is no VM %q among %d: give its name, and its namespace "+
 			"unless that is default", f.inventory, id, len(s.Fleet.VMs))
 	}
+	if err := known(s.Fleet, f.inventory, "--host", f.host); err != nil {
+		return err
+	}
 	q.Request.Host, q.Request.Compat = hypervisor.HostName(f.host), f.compat
 	if f.forced {
 		q.Request.Force = placement.ForceOf(&f.force)
@@ -153,6 +156,14 @@ func explain(ctx context.Context, out io.Writer, f *explainFlags) error {
 		err = e.table(out, q.Request.VM)
 	}
 	return errors.Join(err, e.verdict())
+}
+
+// known refuses a host that a flag names and the inventory does not have. "" is none.
+func known(fleet *inventory.Fleet, file, flag, host string) error {
+	if host == "" || slices.ContainsFunc(fleet.Hosts, func(h inventory.Host) bool { return string(h.Name) == host }) {
+		return nil
+	}
+	return fmt.Errorf("%s: %s: there is no host %q among %d", file, flag, host, len(fleet.Hosts))
 }
 
 // config returns the enabled filters and the weighers.

@@ -100,10 +100,8 @@ func (f *policyFlags) find(fleet *inventory.Fleet) (*inventory.VM, error) {
 		return nil, fmt.Errorf("%s: there is no VM %q among %d: give its name, and its namespace "+
 			"unless that is default", f.inventory, id, len(fleet.VMs))
 	}
-	to := hypervisor.HostName(f.to)
-	if f.to != "" && !slices.ContainsFunc(fleet.Hosts, func(h inventory.Host) bool { return h.Name == to }) {
-		return nil, fmt.Errorf("%s: --to: there is no host %q among %d", f.inventory, f.to,
-			len(fleet.Hosts))
+	if err := known(fleet, f.inventory, "--to", f.to); err != nil {
+		return nil, err
 	}
 	return &fleet.VMs[at], nil
 }

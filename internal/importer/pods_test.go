@@ -119,6 +119,7 @@ func TestPodsThatRequestNonsense(t *testing.T) {
 		"memory: -1Gi": "spec.containers[0].resources.requests.memory: -1Gi is negative",
 		"cpu: -1":      "spec.containers[0].resources.requests.cpu: -1 is no number of CPUs",
 		"memory: 9Ei":  "4 EiB or more",
+		"memory: lots": `Pod a/p: "lots" is no quantity, which is a number with or without a unit: 500m, 4 or 64Gi`,
 	} {
 		_, err := importer.ReadKubeVirt("f", strings.NewReader(rooms+
 			podOf("", "nodeName: n1, containers: [{resources: {requests: {"+asks+"}}}]", "Running")), inventory.Defaults{})

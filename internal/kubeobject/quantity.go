@@ -3,6 +3,7 @@ package kubeobject
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"math/big"
 	"strconv"
@@ -244,8 +245,9 @@ func (q *Quantity) UnmarshalJSON(text []byte) error {
 		text = text[1 : n-1]
 	}
 	read, err := ParseQuantity(strings.TrimSpace(string(text)))
-	if err == nil {
-		*q = read
+	if err != nil {
+		return fmt.Errorf("%.40q is no quantity, which is a number with or without a unit: 500m, 4 or 64Gi", text)
 	}
-	return err
+	*q = read
+	return nil
 }
