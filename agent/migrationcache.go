@@ -28,7 +28,7 @@ type cachedMigration struct {
 	limitAt    time.Time // before then it is not told another limit
 	recoveries int       // how often it was asked to recover the post-copy
 	recoverAt  time.Time // before then it is not asked for again
-	recovers   bool      // the hypervisor has begun to
+	recovers   time.Time // until when it is looked at often: the hypervisor has begun to
 }
 
 // LimitAt returns when a hypervisor may be told that a limit has changed: at once, unless it was not taken.
@@ -61,17 +61,34 @@ func (l *migrationCache) MayRecover(id migration.ID, now time.Time, least, most 
 	return m.recoveries, m.recoverAt
 }
 
-// Recovers notes whether the hypervisor has begun to recover a broken post-copy.
-func (l *migrationCache) Recovers(id migration.ID, is bool) {
+// RecoverAt returns when a broken post-copy may be recovered again at the earliest; zero is now.
+func (l *migrationCache) RecoverAt(id migration.ID) time.Time {
 	if m := l.byID[id]; m != nil {
-		m.recovers = is
+		return m.recoverAt
+	}
+	return time.Time{}
+}
+
+// recoveryLooks is for how long one attempt to recover a broken post-copy is looked at often. A hypervisor says itself when a
+// longer one has ended.
+const recoveryLooks = 10 * time.Second
+
+// Recovers notes whether the hypervisor has begun to recover a broken post-copy.
+func (l *migrationCache) Recovers(id migration.ID, is bool, now time.Time) {
+	m := l.byID[id]
+	switch {
+	case m == nil:
+	case is:
+		m.recovers = now.Add(recoveryLooks)
+	default:
+		m.recovers = time.Time{}
 	}
 }
 
-// IsRecovering reports whether the hypervisor has begun to recover a broken post-copy when it was asked last.
-func (l *migrationCache) IsRecovering(id migration.ID) bool {
+// IsRecovering reports whether the hypervisor has begun to recover a broken post-copy a moment ago.
+func (l *migrationCache) IsRecovering(id migration.ID, now time.Time) bool {
 	m := l.byID[id]
-	return m != nil && m.recovers
+	return m != nil && now.Before(m.recovers)
 }
 
 // Throttled takes in which share of CPU time is taken from a guest whose transfer is known.

@@ -384,7 +384,14 @@ func recoverable(m *store.Migration, p hypervisor.Progress, able hypervisor.Abil
 // the transfer is broken until it goes on. Until the target can be reached that fails, and is asked for again after a
 // while, which grows up to [Config.RetryCap].
 func (a *Agent) recover(ctx context.Context, m *store.Migration, p hypervisor.Progress, now time.Time) error {
-	if m == nil || a.cutOff() {
+	if m == nil || a.cutOff() || !recoverable(m, p, hypervisor.CanRecover) {
+		return nil
+	}
+	if a.moves.IsRecovering(m.Spec.ID, now) {
+		a.again(m, now, a.config.Poll)
+	}
+	if at := a.moves.RecoverAt(m.Spec.ID); now.Before(at) {
+		a.queue.At(m.Key(), at)
 		return nil
 	}
 	if able, err := a.bothCan(ctx, m); err != nil || !recoverable(m, p, able) {
@@ -394,7 +401,7 @@ func (a *Agent) recover(ctx context.Context, m *store.Migration, p hypervisor.Pr
 	a.queue.At(m.Key(), next)
 	if attempt > 0 {
 		err := a.hv.Adjust(ctx, m.Spec.ID, hypervisor.Recover{Address: m.Target.Address})
-		a.moves.Recovers(m.Spec.ID, err == nil)
+		a.moves.Recovers(m.Spec.ID, err == nil, now)
 		why := p.Error // with the attempt before
 		switch {
 		case errors.Is(err, hypervisor.Conflict): // it is not broken in a way that this would mend
@@ -406,7 +413,7 @@ func (a *Agent) recover(ctx context.Context, m *store.Migration, p hypervisor.Pr
 			a.warn(m.Spec.VM, "post-copy broke, and does not go on yet: "+why, now)
 		}
 	}
-	if a.moves.IsRecovering(m.Spec.ID) {
+	if a.moves.IsRecovering(m.Spec.ID, now) {
 		a.again(m, now, a.config.Poll)
 	}
 	return nil

@@ -165,7 +165,10 @@ var cuts = []trial{
 			job, began := w.Slowly(move{}), time.Now()
 			w.Cuts()
 			w.Rest()
-			w.States(hypervisor.Running, hypervisor.Receiving)
+			w.Until("the VM runs, and its target receives, or the peer is given up", func() bool {
+				return outlasted(w, began) || w.Domain(source, theVM).State == hypervisor.Running &&
+					w.Domain(target, theVM).State == hypervisor.Receiving
+			})
 			w.Must(w.MendLink())
 			if outlasted(w, began) {
 				w.Skip(fmt.Sprintf("the link was cut for %v, because the machine is busy, and the "+

@@ -61,7 +61,8 @@ type VM struct {
 	Workload                fake.Workload
 	// WorkloadFrom is where Workload is known from, in words; "" is that a file says it.
 	WorkloadFrom string
-	// Unmeasured: Workload is a guess, or no agent measures it: a controller does not know it.
+	// Unmeasured means that no agent has measured Workload: a controller does not know it. It is of VMs of a store, and of
+	// scenarios that say so. Imported VMs count as measured.
 	Unmeasured bool
 }
 

@@ -24,10 +24,13 @@ type Evacuation struct {
 }
 
 // Drained returns when a host was drained first, and when the last VM had left a drained host of those that
-// left; false is that none has.
+// left; false is that none has. A drain that was withdrawn before a VM had left is none.
 func (r *Result) Drained() (first, last float64, left bool) {
 	first = math.Inf(1)
 	for _, e := range r.Evacuations {
+		if e.Withdrawn && e.LastSeconds == nil {
+			continue
+		}
 		first = min(first, e.StartSeconds)
 		if e.LastSeconds != nil {
 			last, left = max(last, *e.LastSeconds), true

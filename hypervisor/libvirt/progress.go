@@ -72,7 +72,7 @@ func (d move) final(ctx context.Context, j *jobRecord, s observation) hypervisor
 	p := d.live(j, s)
 	p.Sent = d.Sent(p.Sent)
 	p.Mode = modeOf(j, s.domainLook)
-	stats := d.told(ctx, s)
+	stats := d.told(ctx, j, s)
 	if stats == nil && s.Defined {
 		_ = d.Do(ctx, func(dom *libvirt.Domain) error { // without figures it ended, too
 			info, err := dom.GetJobStats(libvirt.DOMAIN_JOB_STATS_COMPLETED |
@@ -100,9 +100,9 @@ const (
 )
 
 // told is what libvirt tells when a migration has ended. When the source has just
-// stopped, or the call has returned, it is about to.
-func (d move) told(ctx context.Context, s observation) *conn.JobStats {
-	soon := s.Run == runShutoffMigrated && s.Call == calling || s.Call == callSucceeded
+// stopped, or the call has returned, it is about to. Of a definition that moves alone it tells nothing.
+func (d move) told(ctx context.Context, j *jobRecord, s observation) *conn.JobStats {
+	soon := !j.Cold && (s.Run == runShutoffMigrated && s.Call == calling || s.Call == callSucceeded)
 	until := time.Now().Add(figuresSoon)
 	for ; ; time.Sleep(5 * time.Millisecond) {
 		stats := d.Stats()

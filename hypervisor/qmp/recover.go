@@ -51,7 +51,9 @@ func (d move) reach(ctx context.Context, vm *qemu.Instance, is hypervisor.VM, ou
 		return err
 	}
 	defer conn.Close()
-	line, err := d.connect(ctx, answer.URI)
+	dial, cancel := context.WithTimeout(ctx, d.Node.Timeout) // or a port that answers nothing would end all attempts
+	line, err := d.connect(dial, answer.URI)
+	cancel()
 	if err != nil {
 		return err
 	}

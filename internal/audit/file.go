@@ -97,8 +97,8 @@ func (f *File) hold(file *os.File) (*os.File, error) {
 			return file, nil
 		}
 		if time.Now().After(end) {
-			return nil, errors.Join(fmt.Errorf("audit log %s: another process writes it: each needs a file of its own, such as "+
-				"--audit /var/log/godwit/NAME.log", f.path), file.Close())
+			return nil, errors.Join(fmt.Errorf("audit log %s: another process writes it: end that process, or give this one a file "+
+				"of its own, such as --audit /var/log/godwit/NAME.log", f.path), file.Close())
 		}
 	}
 }

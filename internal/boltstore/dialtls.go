@@ -19,8 +19,9 @@ const (
 	reach = 4 * time.Second
 	// AnswerTimeout is how long a server may take to answer, from when there is a connection to it. An agent whose
 	// heartbeats are not stored for 15 s begins anew: what remains of that after a server that was lost between
-	// two of them is enough to ask the next one. Of several that are lost each costs reach besides.
-	AnswerTimeout = 4 * time.Second
+	// two of them is enough to ask the next one. It is longer than a store behind the server may take: see
+	// etcdstore.Config.Timeout.
+	AnswerTimeout = 6 * time.Second
 	// lingers is for how long a wait stays with one server, which may be gone without a word.
 	lingers = 30 * time.Second
 	// kept is how long a connection is kept for the next call: a handshake costs much more than a call. A

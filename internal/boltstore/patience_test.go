@@ -35,18 +35,18 @@ func TestAServerThatGoesSilentIsLeftInTime(t *testing.T) {
 	_, err = client.Get(ctx, vmOn("b", "").Key())
 	must(t, err)
 	// An answer that waits for this machine's processor comes late on it, and is no matter of the limit.
-	if took := time.Since(lost); took > testutil.Limit(begins-every-again)/2 {
+	if took := time.Since(lost); took > testutil.Limit(begins-every) {
 		t.Errorf("after %v the next server was asked", took)
 	}
-	if most := (begins - every) / 2; boltstore.AnswerTimeout+again > most {
-		t.Errorf("a server is waited for for %v, and %v are left for it", boltstore.AnswerTimeout, most-again)
+	if left := begins - every - again - boltstore.AnswerTimeout; left < 2*time.Second {
+		t.Errorf("a server is waited for for %v, and %v are left for the next", boltstore.AnswerTimeout, left)
 	}
 }
 
 // TestALongAnswerDoesNotStop for good: neither before it begins nor in the middle of it.
 func TestALongAnswerDoesNotStop(t *testing.T) {
 	defer func(was time.Duration) { *boltstore.MuchTimeout = was }(*boltstore.MuchTimeout)
-	*boltstore.MuchTimeout = 300 * time.Millisecond
+	*boltstore.MuchTimeout = 2 * time.Second
 	dir := newDir(t)
 	authority(t, dir)
 	begins, parts := true, 0
@@ -71,9 +71,9 @@ func TestALongAnswerDoesNotStop(t *testing.T) {
 	client := dialTLS(t, dir, at)
 	for _, begins = range []bool{false, true} {
 		_, err := client.Changes(soon(t), store.Everything, 0)
-		wantError(t, err, store.Unavailable, "no answer within 300ms")
+		wantError(t, err, store.Unavailable, "no answer within 2s")
 	}
-	parts = 6
+	parts = 25 // longer than one silence may be
 	c, err := client.Changes(soon(t), store.Everything, 0)
 	if err != nil || c.Next != 7 {
 		t.Errorf("a slow answer: %+v, %v", c, err)

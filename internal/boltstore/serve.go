@@ -308,7 +308,7 @@ func (h *handler) backup(ctx context.Context) (answer, error) {
 	if all.over {
 		err = tooLong(mostCopied + 1)
 	}
-	return answer{Backup: all.Bytes()}, err
+	return answer{Backup: all.text.Bytes()}, err
 }
 
 // tooLong is the error of a store whose copy no answer takes.
@@ -320,17 +320,17 @@ func tooLong(size int64) error {
 
 // limited is a buffer that takes no more than is sent.
 type limited struct {
-	bytes.Buffer
+	text bytes.Buffer // not embedded: io.Copy would use its ReadFrom, which has no limit
 	over bool
 }
 
 // Write implements io.Writer.
 func (l *limited) Write(text []byte) (int, error) {
-	if int64(l.Len()+len(text)) > mostCopied {
+	if int64(l.text.Len()+len(text)) > mostCopied {
 		l.over = true
 		return 0, io.ErrShortWrite
 	}
-	return l.Buffer.Write(text)
+	return l.text.Write(text)
 }
 
 // write puts or deletes a record.

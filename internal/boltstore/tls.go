@@ -72,30 +72,35 @@ type handshake struct {
 }
 
 // errOldest is why a handshake ends before its time.
-var errOldest = fmt.Errorf("%d other handshakes began after its own, and it is not done", strange)
+var errOldest = fmt.Errorf("too many handshakes began after its own, %d from one place or %d, and it is not done", perPlace, strange)
 
-// begin takes up a handshake; nil is that there are too many from its place. When there are too many at all the oldest
-// one ends: an honest peer needs some milliseconds, and one that is silent is not to keep it out.
+// begin takes up a handshake. When there are too many from its place, or at all, the oldest of these ends: an honest
+// peer needs some milliseconds, and one that is silent is not to keep it out.
 func (l *tlsListener) begin(place string) *handshake {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := 0
-	for _, h := range l.shaking {
+	n, oldest := 0, 0
+	for i, h := range slices.Backward(l.shaking) {
 		if h.place == place {
-			n++
+			n, oldest = n+1, i
 		}
 	}
-	if n >= perPlace {
-		return nil
-	}
-	if len(l.shaking) >= strange {
-		l.shaking[0].end(errOldest)
-		l.shaking = slices.Delete(l.shaking, 0, 1)
+	switch {
+	case n >= perPlace:
+		l.give(oldest)
+	case len(l.shaking) >= strange:
+		l.give(0)
 	}
 	h := &handshake{place: place}
 	h.ctx, h.end = context.WithCancelCause(l.ctx)
 	l.shaking = append(l.shaking, h)
 	return h
+}
+
+// give ends a handshake in favour of a new one; l.mu is held.
+func (l *tlsListener) give(at int) {
+	l.shaking[at].end(errOldest)
+	l.shaking = slices.Delete(l.shaking, at, at+1)
 }
 
 // over says that a handshake has ended; l.mu is held.
@@ -175,10 +180,6 @@ func (l *tlsListener) accept() {
 			continue
 		}
 		h := l.begin(placeOf(c.RemoteAddr()))
-		if h == nil {
-			_ = c.Close()
-			continue
-		}
 		l.group.Go(func() { l.meet(c, h) })
 	}
 }

@@ -301,7 +301,11 @@ func certificate(out io.Writer, o *plan.Obstacle, keep int) {
 		fmt.Fprintf(out, "left behind: %s\n", humanize.List(short(behind)))
 	}
 	counterexample(out, o.Failures)
-	if len(o.Left) == 0 && keep > 0 {
-		fmt.Fprintf(out, "to accept that: --keep %d\n", keep-1)
+	switch {
+	case len(o.Left) > 0 || keep == 0:
+	case keep == 1:
+		fmt.Fprintln(out, "to accept that: --keep 0")
+	default:
+		fmt.Fprintf(out, "to accept that: a --keep below %d\n", keep)
 	}
 }

@@ -55,7 +55,7 @@ func (d *Client) Apply(ctx context.Context, p *store.Plan) (*store.Plan, error) 
 	}
 	next := *p
 	next.Created = d.Now().UTC().Round(0)
-	if why := store.Fits(&next); why != nil {
+	if why := store.Fits(settled(&next)); why != nil {
 		return nil, refuse(what, "%v: apply it in parts", why)
 	}
 	for _, host := range p.Hosts {
@@ -271,4 +271,15 @@ func PlanList(out io.Writer, plans []PlanReport) error {
 	}
 	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
 	return err
+}
+
+// settled returns a plan as large as it is when its moves have been carried out.
+func settled(p *store.Plan) *store.Plan {
+	all := *p
+	all.Moves = slices.Clone(p.Moves)
+	for i := range all.Moves {
+		m := &all.Moves[i]
+		m.State, m.Asked, m.Host = store.MoveWithdrawn, 1, m.Target
+	}
+	return &all
 }

@@ -13,8 +13,8 @@ import (
 func TestALostControllerEndsNoTenure(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 5 * time.Second, 10 * time.Second} {
 		held := newTenure(&store.LeaseClaim{}, every, func() time.Duration { return 0 })
-		if most := (held.most - every) / 2; boltstore.AnswerTimeout >= most {
-			t.Errorf("every %v: a controller may take %v, and %v are left for two", every, boltstore.AnswerTimeout, most)
+		if left := held.most - every - boltstore.AnswerTimeout; left < 3*time.Second {
+			t.Errorf("every %v: a controller may take %v, and %v are left for the next", every, boltstore.AnswerTimeout, left)
 		}
 	}
 }

@@ -238,6 +238,7 @@ func (d *Forecast) moves(
 	for i := range p.Scenario.Fleet.VMs {
 		vms[p.Scenario.Fleet.VMs[i].ID] = &p.Scenario.Fleet.VMs[i]
 	}
+	waits := p.waits(run, solos)
 	d.Waves = [][]Step{}
 	for _, wave := range p.Waves {
 		var moves []Step
@@ -257,7 +258,7 @@ func (d *Forecast) moves(
 			}
 			if !result.Done || !solo.Done {
 				move.Note = p.note(solo, vms[m.VM], m)
-			} else if x := p.inTheWay(run, solos, m); x != "" {
+			} else if x := waits.behind(m); x != "" {
 				move.Note = fmt.Sprintf("waits behind %s, which does not converge", sim.Short(x))
 			}
 			moves = append(moves, move)

@@ -190,7 +190,7 @@ func bound(s *config.Scenario, waves []plan.Wave, stops *Stops) time.Duration {
 		at, _ := slices.BinarySearchFunc(s.Fleet.VMs, m.VM,
 			func(v inventory.VM, id hypervisor.VMID) int { return cmp.Compare(v.ID, id) })
 		v := &s.Fleet.VMs[at]
-		bytes := packed(s, v.Workload.Least(v.VM))
+		bytes := least(s, v, m)
 		out[m.Source] += bytes
 		in[m.Target] += bytes
 		sum += bytes.At(min(links[m.Source], links[m.Target]))

@@ -12,6 +12,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/config"
 	"github.com/godwit-vm/godwit/inventory"
 	"github.com/godwit-vm/godwit/migration"
+	"github.com/godwit-vm/godwit/plan"
 )
 
 // A Goal is to have the hosts empty in time, with a probability.
@@ -259,16 +260,24 @@ func (p *Play) obstacles(
 	return append(all, p.links(within)...)
 }
 
-// packed returns how little is sent of memory if a policy has it compressed.
-func packed(s *config.Scenario, b hypervisor.Bytes) hypervisor.Bytes {
-	remains := hypervisor.Bytes(s.Model.Compression)
+// least returns how little a move of a VM sends: its memory may be compressed, if its policy says so.
+func least(s *config.Scenario, v *inventory.VM, m plan.Move) hypervisor.Bytes {
+	all, remains := v.Workload.Least(v.VM), hypervisor.Bytes(s.Model.Compression)
 	compresses := func(y migration.Policy) bool {
 		return y.Experimental != nil && y.Experimental.Compression != nil && y.Experimental.Compression.On()
 	}
-	if remains == 0 || !slices.ContainsFunc(s.Controller.Policies, compresses) {
-		return b
+	c := &s.Controller
+	if remains == 0 || !slices.ContainsFunc(c.Policies, compresses) {
+		return all
 	}
-	return b / 1000 * remains
+	matcher := migration.PolicyMatcher{Compatible: c.Migration.Compatible}
+	options, _ := matcher.Resolve(*c.Cluster, c.Policies,
+		migration.PolicyLabels(migration.Labels(v.Labels), m.Source, m.Target), migration.Labels(c.Namespaces[v.Namespace]))
+	if !options.Compression.On() {
+		return all
+	}
+	disks := v.LocalSize()
+	return (all-disks)/1000*remains + disks
 }
 
 // links lists the hosts whose links take longer than a time, the slowest first.
@@ -284,9 +293,9 @@ func (p *Play) links(than time.Duration) []Obstacle {
 		if v == nil || p.Stops.restarts(m.VM) { // a restart sends no memory
 			continue
 		}
-		least := packed(p.Scenario, v.Workload.Least(v.VM))
-		out[m.Source] += least
-		in[m.Target] += least
+		bytes := least(p.Scenario, v, m)
+		out[m.Source] += bytes
+		in[m.Target] += bytes
 	}
 	var all []Obstacle
 	for i := range p.Scenario.Fleet.Hosts {

@@ -59,29 +59,60 @@ func (p *Play) note(solo MoveResult, v *inventory.VM, m plan.Move) string {
 	return "converges alone, but not beside the others"
 }
 
-// inTheWay names a VM that does not converge and for whose first attempt a move has waited; "" is none. Others
-// share its link only while all converge, so they begin when it has been given up. A move has waited for it when the
-// moves before do not account for half of that time.
-func (p *Play) inTheWay(run *Run, solos map[hypervisor.VMID]MoveResult, m plan.Move) hypervisor.VMID {
-	began := run.Results[m.VM].Began
-	var before time.Duration
-	var first hypervisor.VMID
-	for _, x := range slices.Concat(p.Waves...) {
-		if x.VM == m.VM || x.Source != m.Source && x.Target != m.Target && x.Source != m.Target && x.Target != m.Source {
-			continue
+// waits tells which moves have waited for one that does not converge.
+type waits struct {
+	run    *Run
+	solos  map[hypervisor.VMID]MoveResult
+	stuck  []plan.Move // those that do not converge, in their order
+	place  map[hypervisor.VMID]int
+	byHost map[hypervisor.HostName][]plan.Move
+}
+
+// waits looks at all moves once.
+func (p *Play) waits(run *Run, solos map[hypervisor.VMID]MoveResult) *waits {
+	w := &waits{run: run, solos: solos, place: map[hypervisor.VMID]int{}, byHost: map[hypervisor.HostName][]plan.Move{}}
+	for i, m := range slices.Concat(p.Waves...) {
+		w.place[m.VM] = i
+		if solo := solos[m.VM]; !run.Results[m.VM].Done && !solo.Done && solo.Busy > 0 {
+			w.stuck = append(w.stuck, m)
 		}
-		result, solo := run.Results[x.VM], solos[x.VM]
-		switch {
-		case result.Done && result.Began < began:
-			before += result.Took
-		case !result.Done && !solo.Done && solo.Busy > 0 && solo.Busy <= began && first == "":
-			first = x.VM
+		w.byHost[m.Source] = append(w.byHost[m.Source], m)
+		w.byHost[m.Target] = append(w.byHost[m.Target], m)
+	}
+	return w
+}
+
+// behind names a VM that does not converge and for whose first attempt a move has waited; "" is none. Others
+// share its link only while all converge, so they begin when it has been given up. A move has waited for it when it
+// comes later in the plan, and the moves before do not account for half of that time.
+func (w *waits) behind(m plan.Move) hypervisor.VMID {
+	began := w.run.Results[m.VM].Began
+	at := slices.IndexFunc(w.stuck, func(x plan.Move) bool {
+		return w.place[x.VM] < w.place[m.VM] && together(x, m) && w.solos[x.VM].Busy <= began
+	})
+	if at < 0 {
+		return ""
+	}
+	first := w.stuck[at].VM
+	var before time.Duration
+	counted := map[hypervisor.VMID]bool{}
+	for _, host := range []hypervisor.HostName{m.Source, m.Target} {
+		for _, x := range w.byHost[host] {
+			if r := w.run.Results[x.VM]; x.VM != m.VM && !counted[x.VM] && r.Done && r.Began < began {
+				counted[x.VM] = true
+				before += r.Took
+			}
 		}
 	}
-	if first == "" || before+solos[first].Busy/2 > began {
+	if before+w.solos[first].Busy/2 > began {
 		return ""
 	}
 	return first
+}
+
+// together reports whether two moves have a host in common.
+func together(x, m plan.Move) bool {
+	return x.Source == m.Source || x.Target == m.Target || x.Source == m.Target || x.Target == m.Source
 }
 
 // shut names the limit that lets no migration begin, if there is one.

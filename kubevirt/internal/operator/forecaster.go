@@ -305,16 +305,16 @@ const podsPerPage = 500
 func Pods(ctx context.Context, c client.Reader) ([]corev1.Pod, error) {
 	var all []corev1.Pod
 	bound := fields.AndSelectors(Unended(), fields.OneTermNotEqualSelector("spec.nodeName", ""))
-	for page := (corev1.PodList{}); ; {
-		err := c.List(ctx, &page, client.MatchingFieldsSelector{Selector: bound}, client.Limit(podsPerPage),
-			client.Continue(page.Continue))
+	for next := ""; ; {
+		var page corev1.PodList // each time anew: JSON is decoded into what is there
+		err := c.List(ctx, &page, client.MatchingFieldsSelector{Selector: bound}, client.Limit(podsPerPage), client.Continue(next))
 		if err != nil {
 			return nil, fmt.Errorf("list pods: %w", err)
 		}
 		for i := range page.Items {
 			all = append(all, *convert.Pod(&page.Items[i]))
 		}
-		if page.Continue == "" {
+		if next = page.Continue; next == "" {
 			return all, nil
 		}
 	}
