@@ -26,7 +26,9 @@ type machine struct {
 	asked  map[vmid]bool // to shut down, which may go unseen between two checks
 	seen   []hypervisor.Evidence
 	sent   map[hypervisor.JobID]hypervisor.Bytes
-	ran    map[turn]bool // the VM of the job executed on the host
+	ran    map[turn]bool             // the VM of the job executed on the host
+	post   map[hypervisor.JobID]bool // it was asked to go on with post-copy
+	cut    map[[2]name]bool          // links, in the order of their hosts
 }
 
 type turn struct {
@@ -39,7 +41,7 @@ func newMachine(t *rapid.T) *machine {
 		off: map[name]bool{}, harmed: map[vmid]bool{}, rests: map[vmid]bool{},
 		asked: map[vmid]bool{},
 		sent:  map[hypervisor.JobID]hypervisor.Bytes{},
-		ran:   map[turn]bool{}}
+		ran:   map[turn]bool{}, post: map[hypervisor.JobID]bool{}, cut: map[[2]name]bool{}}
 	for i := range rapid.IntRange(1, 3).Draw(t, "VMs") {
 		id := vmid(fmt.Sprint("vm", i))
 		m.vms = append(m.vms, id)
@@ -124,6 +126,9 @@ func (m *machine) adjust() {
 		hypervisor.SetDowntime{Limit: 4 * time.Second}}
 	a := rapid.SampledFrom(all).Draw(m.t, "adjustment")
 	s := m.anySpot(hypervisor.Running, hypervisor.Paused, hypervisor.HandingOver)
+	if a == (hypervisor.StartPostCopy{}) {
+		m.post[s.job] = true
+	}
 	_ = m.Host(s.host).Adjust(ctx, s.job, a)
 }
 
@@ -226,6 +231,7 @@ func (m *machine) strike() {
 	}
 	switch rapid.IntRange(0, 7).Draw(m.t, "strike") {
 	case 0:
+		m.cut[[2]name{min(a, b), max(a, b)}] = true
 		_ = m.CutLink(a, b)
 	case 1:
 		_ = m.ResetLink(a, b)
@@ -242,6 +248,7 @@ func (m *machine) strike() {
 		m.off[a] = true
 		m.ok(m.CrashHost(a))
 	default:
+		delete(m.cut, [2]name{min(a, b), max(a, b)})
 		_ = m.HealLink(a, b)
 		for _, h := range m.hosts {
 			m.off[h] = false
@@ -275,6 +282,16 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 	}
 }
 
+// stalls reports whether a post-copy of a VM may be held up by a link that is cut, and break by itself.
+func (m *machine) stalls(id vmid) bool {
+	return len(m.cut) > 0 && slices.ContainsFunc(m.jobs, func(out hypervisor.Outgoing) bool {
+		return out.VM == id && m.post[out.Job] && slices.ContainsFunc(m.hosts, func(h name) bool {
+			p, err := m.Host(h).Progress(ctx, out.Job)
+			return err != nil || p.Job == out.Job && !p.Status.Final()
+		})
+	})
+}
+
 // check is what must hold whatever was done.
 func (m *machine) check(t *rapid.T) {
 	used := map[name]hypervisor.Bytes{}
@@ -293,6 +310,7 @@ func (m *machine) check(t *rapid.T) {
 				used[c.Host] += 4 * gib
 			}
 		}
+		m.harmed[id] = m.harmed[id] || m.stalls(id)
 		if executes > 1 {
 			t.Fatalf("%s executes %d times: %v", id, executes, m.Copies(id))
 		}
