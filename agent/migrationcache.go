@@ -46,16 +46,10 @@ func (l *migrationCache) LimitLater(id migration.ID, at time.Time) {
 	}
 }
 
-// MayRecover returns which attempt to recover a broken post-copy may be made now, and notes that it is; 0 is none
-// before next. Each asks to wait longer, from least up to most. Hints of what is asked come at once.
-func (l *migrationCache) MayRecover(id migration.ID, now time.Time, least, most time.Duration) (attempt int, next time.Time) {
+// Attempt notes that an attempt to recover a broken post-copy is made, and returns which one it is, and when the next
+// may be made at the earliest: each asks to wait longer, from least up to most. Hints of what is asked come at once.
+func (l *migrationCache) Attempt(id migration.ID, now time.Time, least, most time.Duration) (attempt int, next time.Time) {
 	m := l.byID[id]
-	switch {
-	case m == nil:
-		return 0, now
-	case now.Before(m.recoverAt):
-		return 0, m.recoverAt
-	}
 	m.recoverAt = now.Add(workqueue.Backoff(least, most, m.recoveries))
 	m.recoveries++
 	return m.recoveries, m.recoverAt

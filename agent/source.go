@@ -397,24 +397,21 @@ func (a *Agent) recover(ctx context.Context, m *store.Migration, p hypervisor.Pr
 	if able, err := a.bothCan(ctx, m); err != nil || !recoverable(m, p, able) {
 		return err
 	}
-	attempt, next := a.moves.MayRecover(m.Spec.ID, now, a.config.Retry, a.config.RetryCap)
+	attempt, next := a.moves.Attempt(m.Spec.ID, now, a.config.Retry, a.config.RetryCap)
 	a.queue.At(m.Key(), next)
-	if attempt > 0 {
-		err := a.hv.Adjust(ctx, m.Spec.ID, hypervisor.Recover{Address: m.Target.Address})
-		a.moves.Recovers(m.Spec.ID, err == nil, now)
-		why := p.Error // with the attempt before
-		switch {
-		case errors.Is(err, hypervisor.Conflict): // it is not broken in a way that this would mend
-			return nil
-		case err != nil:
-			why = errorText(err)
-		}
-		if err != nil || attempt > 1 {
-			a.warn(m.Spec.VM, "post-copy broke, and does not go on yet: "+why, now)
-		}
-	}
-	if a.moves.IsRecovering(m.Spec.ID, now) {
+	err := a.hv.Adjust(ctx, m.Spec.ID, hypervisor.Recover{Address: m.Target.Address})
+	a.moves.Recovers(m.Spec.ID, err == nil, now)
+	why := p.Error // with the attempt before
+	switch {
+	case errors.Is(err, hypervisor.Conflict): // it is not broken in a way that this would mend
+		return nil
+	case err != nil:
+		why = errorText(err)
+	default:
 		a.again(m, now, a.config.Poll)
+	}
+	if err != nil || attempt > 1 {
+		a.warn(m.Spec.VM, "post-copy broke, and does not go on yet: "+why, now)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godwit-vm/godwit/agent"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/daemon"
 	"github.com/godwit-vm/godwit/inventory"
@@ -44,11 +45,8 @@ func agentCommand() *cobra.Command {
 		if err := errors.Join(named("--host", host), sizes(&h, memory, link)); err != nil {
 			return err
 		}
-		if d.Config.Poll <= 0 {
-			return fmt.Errorf("--poll: %v is not a time above zero: write 1s", d.Config.Poll)
-		}
-		if every := d.Config.MeasureEvery; every < 0 || every > 0 && every < time.Minute {
-			return fmt.Errorf("--measure-dirty-rate: %v is too often: write 1h, at least 1m, or 0 for never", every)
+		if err := intervals(&d.Config); err != nil {
+			return err
 		}
 		u, err := f.Parse()
 		if err != nil {
@@ -104,6 +102,17 @@ func agentCommand() *cobra.Command {
 	flags.DurationVar(&d.Config.MeasureEvery, "measure-dirty-rate", 0, "measure how fast each guest writes "+
 		"memory,\nfor a second each `TIME`, one guest after the other; default: never")
 	return c
+}
+
+// intervals checks how often an agent looks.
+func intervals(c *agent.Config) error {
+	if c.Poll <= 0 {
+		return fmt.Errorf("--poll: %v is not a time above zero: write 1s", c.Poll)
+	}
+	if every := c.MeasureEvery; every < 0 || every > 0 && every < time.Minute {
+		return fmt.Errorf("--measure-dirty-rate: %v is too often: write 1h, at least 1m, or 0 for never", every)
+	}
+	return nil
 }
 
 // sizes reads amounts.

@@ -45,14 +45,8 @@ func DoctorCommand() *cobra.Command {
 	c := &cobra.Command{Use: "doctor", Short: "Check a host before it runs VMs", Long: doctorHelp,
 		Args: cobra.NoArgs}
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if h.Backend != daemon.QMP && h.Backend != daemon.Libvirt {
-			return fmt.Errorf("--backend: %q is none: use qmp or libvirt", h.Backend)
-		}
-		if h.Port < 0 || h.Port > 65535 {
-			return fmt.Errorf("--port: %d is no port: use 0 to 65535", h.Port)
-		}
-		if limit <= 0 {
-			return fmt.Errorf("--timeout: %v is not a time above zero: write 1m", limit)
+		if err := checkable(&h, limit); err != nil {
+			return err
 		}
 		if answer {
 			return answerLinks(c, h.Address, h.Port)
@@ -106,6 +100,19 @@ func DoctorCommand() *cobra.Command {
 	flags.BoolVar(&asJSON, "json", false, "print JSON instead of a table")
 	flags.DurationVar(&limit, "timeout", time.Minute, "`TIME` that all checks may take together")
 	return c
+}
+
+// checkable refuses flags with which nothing can be checked.
+func checkable(h *daemon.HostConfig, limit time.Duration) error {
+	switch {
+	case h.Backend != daemon.QMP && h.Backend != daemon.Libvirt:
+		return fmt.Errorf("--backend: %q is none: use qmp or libvirt", h.Backend)
+	case h.Port < 0 || h.Port > 65535:
+		return fmt.Errorf("--port: %d is no port: use 0 to 65535", h.Port)
+	case limit <= 0:
+		return fmt.Errorf("--timeout: %v is not a time above zero: write 1m", limit)
+	}
+	return nil
 }
 
 // answerLinks waits for hosts that measure, until it is interrupted.

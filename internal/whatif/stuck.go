@@ -68,14 +68,20 @@ type waits struct {
 	byHost map[hypervisor.HostName][]plan.Move
 }
 
-// waits looks at all moves once.
+// waits looks at all moves once, if one of them does not converge.
 func (p *Play) waits(run *Run, solos map[hypervisor.VMID]MoveResult) *waits {
 	w := &waits{run: run, solos: solos, place: map[hypervisor.VMID]int{}, byHost: map[hypervisor.HostName][]plan.Move{}}
-	for i, m := range slices.Concat(p.Waves...) {
-		w.place[m.VM] = i
+	all := slices.Concat(p.Waves...)
+	for _, m := range all {
 		if solo := solos[m.VM]; !run.Results[m.VM].Done && !solo.Done && solo.Busy > 0 {
 			w.stuck = append(w.stuck, m)
 		}
+	}
+	if len(w.stuck) == 0 {
+		return w
+	}
+	for i, m := range all {
+		w.place[m.VM] = i
 		w.byHost[m.Source] = append(w.byHost[m.Source], m)
 		w.byHost[m.Target] = append(w.byHost[m.Target], m)
 	}
