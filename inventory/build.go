@@ -37,7 +37,7 @@ func ReadFleet(name string, r io.Reader) (*Fleet, error) {
 }
 
 // Positions returns the line of a field, such as "vms[3].host", or 0 when it is
-// not known. [yamldoc.Document.Line] is one; nil knows no line.
+// not known; nil knows no line.
 type Positions func(field string) int
 
 // Of returns the line of a field; nil does, too.

@@ -47,7 +47,10 @@ func must(t testing.TB, err error) {
 
 // asked makes a host ask a program what it can do.
 func asked(program string) func(*testing.T, *lab, *qmp.Config) {
-	return func(_ *testing.T, _ *lab, c *qmp.Config) { c.QEMU, c.Features = program, nil }
+	return func(_ *testing.T, _ *lab, c *qmp.Config) {
+		c.QEMU = program
+		c.SetFeatures(nil)
+	}
 }
 
 var setbacks = []setback{

@@ -43,8 +43,6 @@ type Config struct {
 	Link hypervisor.Bandwidth
 	// QEMU is the program. Default: "qemu-system-x86_64".
 	QEMU string
-	// Features are what the program can do, if that is known. Default: it is asked.
-	Features *Features
 	// Accelerator is "kvm" or "tcg". Default: kvm where it works.
 	Accelerator string
 	// Listen is the IP address where other hosts reach this one. Default: none;
@@ -80,10 +78,23 @@ type Config struct {
 	// Changed is told that a VM or its job has changed. It must not block and may
 	// be called by many goroutines. Missing a call costs only time.
 	Changed func(hypervisor.VMID)
+
+	// features are what the program can do, if a test knows it. Default: it is asked.
+	features *qemu.Features
 }
 
 // TLS is how migration traffic is encrypted. Both hosts need it.
-type TLS = qemu.TLS
+type TLS struct {
+	// Dir has ca-cert.pem, server-cert.pem, server-key.pem, client-cert.pem and
+	// client-key.pem, or, with PSK, keys.psk.
+	// Source: QEMU 7.2 docs/system/tls.rst.
+	Dir string
+	// PSK uses pre-shared keys instead of certificates.
+	PSK bool
+	// Hostname is the name that certificates of targets carry. Default: the one
+	// that the source connects to.
+	Hostname string
+}
 
 // DefaultPort is where sources find a host that listens and names no other port.
 const DefaultPort = 49150

@@ -37,9 +37,10 @@ func openPost(text []byte, changed func(vmid)) (backendtest.Backend, error) {
 	}
 	c := qmp.Config{Name: p.Name, Dir: p.Dir, Locks: filepath.Join(filepath.Dir(p.Dir), "locks"),
 		Memory: hypervisor.GiB, CPUs: 64,
-		Accelerator: p.Accel, Features: &p.Features, Timeout: 5 * time.Second,
+		Accelerator: p.Accel, Timeout: 5 * time.Second,
 		TargetTimeout: 150 * time.Millisecond,
 		Args:          []string{"-qmp", "unix:" + p.Spy + ",server=on,wait=off"}, Changed: changed}
+	c.SetFeatures(&p.Features)
 	if p.Link != "" {
 		c.Advertise = func(address string) string { return advertised(p.Link, address) }
 	}

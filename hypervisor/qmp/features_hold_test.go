@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/qmp"
+	"github.com/godwit-vm/godwit/internal/qemu"
 	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
@@ -68,7 +69,7 @@ func TestAHeldTransferIsCancelledWhenItsGuestHasJustStopped(t *testing.T) {
 		id := job("job" + strconv.Itoa(i))
 		l.begin(id, vm.ID, options{HoldSwitchOver: true, Bandwidth: 1 << 20})
 		l.Until("n1", id, hypervisor.JobActive)
-		events := m.Subscribe()
+		events := m.(qemu.Client).Subscribe()
 		begun := make(chan struct{})
 		then := func() { // that it is to be cancelled is noted, and QEMU not told yet
 			close(begun)

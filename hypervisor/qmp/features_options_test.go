@@ -379,12 +379,12 @@ func TestAHeldSwitchOverGoesTogetherWithOtherOptions(t *testing.T) {
 func TestAVMThatIsOlderThanItsHostTakesOneConnection(t *testing.T) {
 	for _, newer := range []bool{false, true} {
 		l := newLab(t, accelerator(t), func(c *qmp.Config) {
-			if f := *c.Features; newer {
+			if f := *c.Features(); newer {
 				f.Version = qemu.EndsChannels
-				c.Features = &f
+				c.SetFeatures(&f)
 			}
 		})
-		if l.config("n1").Features.Version.Compare(qemu.EndsChannels) >= 0 != newer {
+		if c := l.config("n1"); c.Features().Version.Compare(qemu.EndsChannels) >= 0 != newer {
 			t.Skip("the QEMU that is installed can lose connections")
 		}
 		vm := l.vm("suite/old", calm)

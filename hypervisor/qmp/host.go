@@ -79,8 +79,8 @@ func open(ctx context.Context, config Config) (*Host, error) {
 func (c *Config) probe(ctx context.Context) (qemu.Features, error) {
 	var f qemu.Features
 	var err error
-	if c.Features != nil {
-		f = *c.Features
+	if c.features != nil {
+		f = *c.features
 	} else if f, err = qemu.Probe(ctx, c.QEMU); err != nil {
 		return f, err
 	}
@@ -105,7 +105,7 @@ func (c *Config) node(f qemu.Features, j *journal) *node {
 	}
 	n := &node{Listen: c.Listen, Timeout: c.Timeout, TargetTimeout: c.TargetTimeout, Dial: dial,
 		Advertise: c.Advertise, Journal: j,
-		QEMU: &qemu.Launcher{Path: c.QEMU, Features: f, Timeout: c.Timeout, TLS: c.TLS,
+		QEMU: &qemu.Launcher{Path: c.QEMU, Features: f, Timeout: c.Timeout, TLS: (*qemu.TLS)(c.TLS),
 			Passed: c.Dial != nil, Monitor: c.Monitor, Args: c.Args, Dir: j.Dir, Disks: j.Disks,
 			Host: c.Name, Locks: c.Locks},
 	}
@@ -265,8 +265,19 @@ func (h *Host) Do(ctx context.Context, vm hypervisor.VMID, c hypervisor.Command)
 	})
 }
 
+// A MonitorClient sends commands to the monitor of one QEMU. See [Host.Monitor].
+type MonitorClient interface {
+	// Execute carries a command out and decodes what it returns into reply, a pointer, unless that is
+	// nil. Arguments are encoded as JSON; nil is none. An error says whether QEMU refused the command
+	// or whether its answer was lost.
+	Execute(ctx context.Context, command string, arguments, reply any) error
+	// Done returns a channel that is closed when the present connection ends; Err then says why.
+	Done() <-chan struct{}
+	Err() error
+}
+
 // Monitor returns the connection to the monitor of a VM, for what this package
-// does not offer. The caller must not close it, nor change what this package
+// does not offer. The caller must not change what this package
 // manages: run state, migration, disks. It answers NotFound for a VM without a
 // process.
 func (h *Host) Monitor(vm hypervisor.VMID) (MonitorClient, error) {

@@ -3,7 +3,6 @@ package qmp
 import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/backend"
-	"github.com/godwit-vm/godwit/internal/durable"
 )
 
 // A journal is the private directory of a host. Besides its records there are the sockets and logs of
@@ -11,9 +10,6 @@ import (
 type journal struct {
 	*backend.Journal[*domainRecord, *jobRecord]
 }
-
-// A LockedError says that another process owns the directory.
-type LockedError = durable.LockedError
 
 // openJournal makes or opens dir and takes its lock, as [backend.OpenJournal] does.
 func openJournal(dir string) (*journal, error) {

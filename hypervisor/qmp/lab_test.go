@@ -119,8 +119,9 @@ func (l *lab) config(n name) qmp.Config {
 	f, _ := features()
 	c := qmp.Config{Name: n, Dir: filepath.Join(l.dir, string(n)),
 		Locks: filepath.Join(l.dir, "locks", string(n)), Memory: 4 * hypervisor.GiB,
-		CPUs: 64, Accelerator: l.accel, Features: &f,
+		CPUs: 64, Accelerator: l.accel,
 		TargetTimeout: 500 * time.Millisecond, Timeout: testutil.Limit(30 * time.Second)}
+	c.SetFeatures(&f)
 	if l.change != nil {
 		l.change(&c)
 	}

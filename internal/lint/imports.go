@@ -60,7 +60,11 @@ var prohibitions = []prohibition{
 		"a helper of tests depends on nothing"},
 	{[]string{"..."}, []string{"cmd/...", "examples/...", "internal/lint"},
 		"it is for programs and for tests"},
+	{[]string{"examples/..."}, []string{"internal/..."}, exemplary},
 }
+
+// exemplary is why examples import nothing internal.
+const exemplary = "an example is what other modules can write"
 
 // confined names modules that only these packages and those below them, their tests
 // included, may import.
@@ -91,11 +95,21 @@ func findImports(m *Module, report func(token.Pos, string, ...any)) {
 					report(spec.Pos(), "%s may not import %s: %s", u.dir, own, why)
 				}
 			}
+			if strings.HasPrefix(name, m.path+"/internal/") && public(u.dir) &&
+				strings.HasSuffix(f.path, "example_test.go") {
+				report(spec.Pos(), "%s may not import %s: %s", f.path, name, exemplary)
+			}
 			if spec.Name != nil && spec.Name.Name == "." {
 				report(spec.Pos(), "a dot import hides where names come from")
 			}
 		}
 	})
+}
+
+// public tells whether other modules may import a package.
+func public(dir string) bool {
+	return !covers([]string{"cmd/...", "examples/...", "internal/..."}, dir) &&
+		!strings.Contains(dir, "/internal")
 }
 
 // forbidden says why the package dir must not import another; it is empty if

@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godwit-vm/godwit/internal/explore"
 	"github.com/godwit-vm/godwit/internal/mutant"
 	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/sim/simtest"
@@ -170,8 +169,8 @@ func TestPlanted(t *testing.T) {
 		simtest.Transcript(os.Getenv(leave)))
 	if b.scene != "" {
 		for faults := 1; faults <= 2; faults++ {
-			options = append(options, simtest.Bounds(explore.Config{
-				Faults: explore.AllFaults | explore.Mistakes, Budget: faults, Odd: 1}))
+			options = append(options, simtest.Bounds(simtest.ExploreConfig{
+				Faults: simtest.EveryFault | simtest.EveryMistake, Budget: faults, Odd: 1}))
 		}
 		simtest.Explore(t, b.scene, options...)
 		return
@@ -198,6 +197,6 @@ func TestWithoutBugsNothingIsFound(t *testing.T) {
 			simtest.Check(t, b.in, append(set(b.right, b.holds), simtest.Runs(8))...)
 		})
 	}
-	simtest.Explore(t, oneMoves, simtest.Bounds(explore.Config{Faults: explore.AllFaults,
+	simtest.Explore(t, oneMoves, simtest.Bounds(simtest.ExploreConfig{Faults: simtest.EveryFault,
 		Budget: 1, Odd: 1, States: 1000}))
 }

@@ -25,7 +25,7 @@ func As(name string, plugged ...Option) Side { return Side{name, plugged} }
 // measure is a number that is read off every world when it has been played.
 type measure struct {
 	name string
-	kind sweep.Kind
+	kind MeasureKind
 	of   func(*sim.World, *sim.Result) float64
 }
 
@@ -61,15 +61,15 @@ const (
 
 // measures are those that are always compared.
 var measures = []measure{
-	{TimeToEmpty, sweep.Seconds, timeToEmpty},
-	{DowntimeP50, sweep.Seconds, downtime(func(d sim.Downtime) float64 { return d.P50 })},
-	{DowntimeP99, sweep.Seconds, downtime(func(d sim.Downtime) float64 { return d.P99 })},
-	{DowntimeMax, sweep.Seconds, downtime(func(d sim.Downtime) float64 { return d.Max })},
-	{Failures, sweep.Count,
+	{TimeToEmpty, Seconds, timeToEmpty},
+	{DowntimeP50, Seconds, downtime(func(d sim.Downtime) float64 { return d.P50 })},
+	{DowntimeP99, Seconds, downtime(func(d sim.Downtime) float64 { return d.P99 })},
+	{DowntimeMax, Seconds, downtime(func(d sim.Downtime) float64 { return d.Max })},
+	{Failures, Counts,
 		func(_ *sim.World, r *sim.Result) float64 { return float64(r.Migrations.Failed) }},
-	{Sent, sweep.Bytes,
+	{Sent, Bytes,
 		func(_ *sim.World, r *sim.Result) float64 { return float64(r.BytesTransferred) }},
-	{Left, sweep.Count, left},
+	{Left, Counts, left},
 }
 
 func timeToEmpty(w *sim.World, r *sim.Result) float64 {
@@ -110,11 +110,14 @@ func left(_ *sim.World, r *sim.Result) float64 {
 type Comparison struct {
 	Ours, Theirs string
 	Results      []ComparisonResult // by measure, godwit's own first
+
+	judged []sweep.ComparisonResult
 }
 
 // Compare plays the same worlds with each of two sides, with the same faults at the same times
-// and the same choices, and says which is better at what: see package sweep for how sure that
-// is. They are the same worlds every time, and others with another [Seed]. It fails the test
+// and the same choices, and says which is better at what: a difference counts when a sign test and
+// a signed-rank test, corrected for the number of measures (Holm), find it at the level of 5 %, and
+// the mean agrees. They are the same worlds every time, and others with another [Seed]. It fails the test
 // when something goes wrong in a world; [Check] finds out what. Options hold for both sides;
 // [Runs], [Within] and [Measure] say how long to look, and at what.
 //
@@ -133,7 +136,7 @@ func Compare(t testing.TB, g Generator, ours, theirs Side, options ...Option) *C
 	}
 	p.numbers = make([]sweep.MeasureKind, len(p.measures))
 	for i, m := range p.measures {
-		p.numbers[i] = sweep.MeasureKind{Name: m.name, Kind: m.kind}
+		p.numbers[i] = sweep.MeasureKind{Name: m.name, Kind: sweep.Kind(m.kind)}
 	}
 	began, chance := time.Now(), sim.Seeded(common.seed)
 	for range common.worlds() {
@@ -149,7 +152,10 @@ func Compare(t testing.TB, g Generator, ours, theirs Side, options ...Option) *C
 			}
 		}
 	}
-	c := &Comparison{ours.name, theirs.name, sweep.Judge(p.numbers)}
+	c := &Comparison{Ours: ours.name, Theirs: theirs.name, judged: sweep.Judge(p.numbers)}
+	for i := range c.judged {
+		c.Results = append(c.Results, resultOf(&c.judged[i]))
+	}
 	t.Logf("simtest: %v\n%v", g, c)
 	return c
 }
@@ -194,7 +200,7 @@ func (p *paired) measure(side int, w *sim.World) {
 }
 
 // String writes the comparison as a table and a sentence for each measure.
-func (c *Comparison) String() string { return sweep.Table(c.Ours, c.Theirs, c.Results) }
+func (c *Comparison) String() string { return sweep.Table(c.Ours, c.Theirs, c.judged) }
 
 // Of returns the verdict of a measure.
 func (c *Comparison) Of(measure string) (v ComparisonResult, known bool) {
@@ -207,27 +213,25 @@ func (c *Comparison) Of(measure string) (v ComparisonResult, known bool) {
 }
 
 // NotWorse returns an error that says in which of the measures ours is worse than theirs, or
-// may be by more than [sweep.margin]; nil when it is in none.
+// may be by more than 1 %; nil when it is in none.
 func (c *Comparison) NotWorse(measures ...string) error {
-	return c.demand("not worse", measures, func(v *sweep.ComparisonResult) bool { return v.NotWorse() })
+	return c.demand("not worse", measures, ComparisonResult.NotWorse)
 }
 
 // Better returns an error that says in which of the measures ours is not better than theirs;
 // nil when it is in all of them.
 func (c *Comparison) Better(measures ...string) error {
-	return c.demand("better", measures, func(v *sweep.ComparisonResult) bool {
-		return v.Outcome == sweep.Better
-	})
+	return c.demand("better", measures, func(v ComparisonResult) bool { return v.Outcome == Better })
 }
 
-func (c *Comparison) demand(what string, of []string, holds func(*sweep.ComparisonResult) bool) error {
+func (c *Comparison) demand(what string, of []string, holds func(ComparisonResult) bool) error {
 	var wrong []string
 	for _, name := range of {
 		v, known := c.Of(name)
 		switch {
 		case !known:
 			wrong = append(wrong, fmt.Sprintf("%q is not measured", name))
-		case !holds(&v):
+		case !holds(v):
 			wrong = append(wrong, v.String())
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/godwit-vm/godwit/evacuation"
-	"github.com/godwit-vm/godwit/internal/sweep"
 	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/sim"
@@ -40,7 +39,7 @@ func TestWhatIsBetterIsFound(t *testing.T) {
 	for i, v := range c.Results {
 		b := back.Results[i]
 		if b.Less != v.More || b.More != v.Less || b.Ours != v.Theirs ||
-			(b.Outcome == sweep.Worse) != (v.Outcome == sweep.Better) {
+			(b.Outcome == simtest.Worse) != (v.Outcome == simtest.Better) {
 			t.Errorf("%s: one way round %+v, the other %+v", v.Name, v, b)
 		}
 	}
@@ -55,9 +54,9 @@ func TestWhatIsBetterIsFound(t *testing.T) {
 func TestTheSameIsNeverBetter(t *testing.T) {
 	testutil.Unraced(t)
 	c := simtest.Compare(t, simtest.Turmoil(), simtest.As("godwit's"), simtest.As("again"),
-		simtest.Runs(20), simtest.Measure("hosts", sweep.Number, hosts))
+		simtest.Runs(20), simtest.Measure("hosts", simtest.Numbers, hosts))
 	for _, v := range c.Results {
-		if v.Less != 0 || v.More != 0 || v.Outcome != sweep.Same {
+		if v.Less != 0 || v.More != 0 || v.Outcome != simtest.Same {
 			t.Errorf("%s: %+v", &v, v)
 		}
 	}
@@ -91,13 +90,13 @@ func TestWhatIsNotBetterIsRarelyCalledSo(t *testing.T) {
 	for salt := range 8 {
 		c := simtest.Compare(t, large, simtest.As("a", whims(2*salt)),
 			simtest.As("b", whims(2*salt+1)), simtest.Runs(15), simtest.Seed(uint64(salt)))
-		decided := func(v sweep.ComparisonResult) bool {
-			return v.Outcome == sweep.Better || v.Outcome == sweep.Worse
+		decided := func(v simtest.ComparisonResult) bool {
+			return v.Outcome == simtest.Better || v.Outcome == simtest.Worse
 		}
 		if slices.ContainsFunc(c.Results, decided) {
 			wrong++
 		}
-		if slices.ContainsFunc(c.Results, func(v sweep.ComparisonResult) bool { return v.Less > 2 }) {
+		if slices.ContainsFunc(c.Results, func(v simtest.ComparisonResult) bool { return v.Less > 2 }) {
 			differ++
 		}
 	}
@@ -128,7 +127,7 @@ func TestWorldsThatTellNothingDoNotCount(t *testing.T) {
 	still := simtest.Of(simtest.Roomy(simtest.Small), simtest.Converging())
 	c := simtest.Compare(t, still, simtest.As("a"), simtest.As("b"), simtest.Runs(8))
 	for _, name := range []string{simtest.TimeToEmpty, simtest.DowntimeMax} {
-		if v, _ := c.Of(name); v.Worlds != 0 || v.Outcome != sweep.CannotSay {
+		if v, _ := c.Of(name); v.Worlds != 0 || v.Outcome != simtest.CannotSay {
 			t.Errorf("nothing moved: %s", &v)
 		}
 	}

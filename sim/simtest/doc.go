@@ -39,8 +39,8 @@
 // # What can be replaced
 //
 // Each decision is a field of the configuration that production has, too: a controller's is
-// controller.Config (daemon.Controller.Config, sim.Config.Controller), an agent's agent.Config
-// (daemon.Agent.Config, sim.Config.Agent). The fields, and what they are without:
+// controller.Config (in a simulation sim.Config.Controller), an agent's agent.Config
+// (sim.Config.Agent). The fields, and what they are without:
 //
 //	decision             type                field                         default
 //	which VM leaves first evacuation.Policy   Controller.Evacuation.Policy  Evacuation.Order

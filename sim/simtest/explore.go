@@ -19,16 +19,15 @@ import (
 )
 
 // Bounds says how far [Explore] goes, and which faults may happen; given several times it
-// explores one after the other. Its Scene and its Workers do not count: one world is played
-// at a time. Default: one fault, any and anywhere, in the usual order of looks, up to 100,000
-// states; then every order of looks without faults, up to 10,000.
+// explores one after the other. Default: one fault, any and anywhere, in the usual order of steps, up
+// to 100,000 states; then every order of steps without faults, up to 10,000.
 func Bounds(c ExploreConfig) Option {
 	return func(s *settings) { s.bounds = append(s.bounds, c) }
 }
 
 // usualBounds are the default bounds.
-var usualBounds = []explore.Config{
-	{Faults: explore.AllFaults, Budget: 1, Odd: 1, States: 100_000},
+var usualBounds = []ExploreConfig{
+	{Faults: EveryFault, Budget: 1, Odd: 1, States: 100_000},
 	{States: 10_000},
 }
 
@@ -50,7 +49,7 @@ var usualBounds = []explore.Config{
 //
 // Invariants that were added with [Everywhere] are checked; the others read a [sim.World], and
 // are for [Check]. A VM of a host that is fenced is given to any host with room: that takes an
-// explore.Power fault, and filters are not asked.
+// [Power] fault, and filters are not asked.
 //
 // What fails is made short and written as a transcript below testdata/simtest, which from then
 // on is played first. [Within] bounds the exploration by the clock on the wall.
@@ -81,8 +80,7 @@ func Explore(t testing.TB, scene string, options ...Option) {
 		bounds = usualBounds
 	}
 	for _, b := range bounds {
-		b.Scene, b.Workers = parsed, 1
-		if !stage.explore(ctx, t, b) {
+		if !stage.explore(ctx, t, b.on(parsed)) {
 			return
 		}
 	}

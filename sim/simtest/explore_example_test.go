@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/godwit-vm/godwit/internal/explore"
 	"github.com/godwit-vm/godwit/sim/simtest"
 )
 
@@ -27,7 +26,7 @@ func ExampleExplore() {
 	}
 	defer os.RemoveAll(dir)
 	simtest.Explore(t, "hosts n1 n2 n3\nvms web@n1 db@n1\nscript drain n1\n", apart,
-		simtest.Bounds(explore.Config{Faults: explore.Delays, Budget: 1, Odd: 1}),
+		simtest.Bounds(simtest.ExploreConfig{Faults: simtest.Delays, Budget: 1, Odd: 1}),
 		simtest.Transcript(dir))
 	// Output:
 	// simtest: web and db are apart: both are on n2

@@ -12,7 +12,6 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
-	"github.com/godwit-vm/godwit/internal/explore"
 	"github.com/godwit-vm/godwit/internal/testutil"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
@@ -25,12 +24,12 @@ import (
 const leaving = "hosts n1 n2 n3\nvms web@n1 db@n1\nscript drain n1\n"
 
 // upTo explores so many states with one fault of some kinds.
-func upTo(states int, faults explore.Fault) simtest.Option {
-	return simtest.Bounds(explore.Config{Faults: faults, Budget: 1, Odd: 1, States: states})
+func upTo(states int, faults simtest.ExploreFault) simtest.Option {
+	return simtest.Bounds(simtest.ExploreConfig{Faults: faults, Budget: 1, Odd: 1, States: states})
 }
 
 // few are enough for what these tests look for.
-var few = upTo(1500, explore.AllFaults)
+var few = upTo(1500, simtest.EveryFault)
 
 func TestASoundPolicyIsExplored(t *testing.T) {
 	asked := 0
@@ -47,9 +46,9 @@ func TestASoundPolicyIsExplored(t *testing.T) {
 // Each small scene is a test of its own, whose name says where something goes wrong.
 func TestSmallScenesAreExplored(t *testing.T) {
 	wrong := map[bool]int{}
-	for name, scene := range explore.Scenes(2, 2) {
+	for name, scene := range simtest.Scenes(2, 2) {
 		r := &recorder{name: "TestMine/" + name}
-		simtest.Explore(r, scene, upTo(60, explore.AllFaults), simtest.Transcript(t.TempDir()),
+		simtest.Explore(r, scene, upTo(60, simtest.EveryFault), simtest.Transcript(t.TempDir()),
 			simtest.Everywhere("web stays at home", func(w simtest.Observation) error {
 				if web := w.VM("web"); web != nil && web.Host != "n1" {
 					return fmt.Errorf("web is on %s", web.Host)
@@ -119,7 +118,7 @@ func TestExploredMistakesAreReportedByName(t *testing.T) {
 				t.Errorf("played again it says: %q", again.said)
 			}
 			mended := &recorder{name: "TestMine"}
-			simtest.Explore(mended, leaving, upTo(50, explore.AllFaults), dir)
+			simtest.Explore(mended, leaving, upTo(50, simtest.EveryFault), dir)
 			if len(mended.said) > 0 {
 				t.Errorf("mended it says: %q", mended.said)
 			}
@@ -142,7 +141,7 @@ func TestADecisionThatDoesNotReturnIsNamed(t *testing.T) {
 func TestAConfigurationIsExploredAsItIs(t *testing.T) {
 	limits, asked := 0, 0
 	simtest.Explore(t, "hosts n1 n2\nvms web@n1 db@n1\nper-source 1\nscript drain n1\n",
-		upTo(100, explore.AllFaults),
+		upTo(100, simtest.EveryFault),
 		simtest.Transcript(t.TempDir()), simtest.Configure(func(c *sim.Config) {
 			limits = c.Controller.Cluster.ParallelOutboundMigrationsPerNode
 			c.Controller.Placement.Filters = []placement.Filter{{Name: "anywhere",
@@ -180,7 +179,7 @@ func TestAnInvariantOfOnesOwnIsExplored(t *testing.T) {
 			return "a host of its own", "the other's"
 		}})
 	// Who rebuilds VMs of dead hosts is not asked for a place by the exploration.
-	alive := upTo(300, explore.AllFaults&^explore.Power)
+	alive := upTo(300, simtest.EveryFault&^simtest.Power)
 	r = &recorder{name: "TestMine"}
 	if simtest.Explore(r, leaving, alive, dir, together, apart); len(r.said) > 0 {
 		t.Errorf("with a filter that keeps them apart it says: %q", r.said)

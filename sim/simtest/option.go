@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/godwit-vm/godwit/evacuation"
-	"github.com/godwit-vm/godwit/internal/explore"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/migration/convergence"
 	"github.com/godwit-vm/godwit/migration/placement"
@@ -26,12 +25,12 @@ type settings struct {
 	always          []invariant
 	atRest          []invariant
 	promises        []promise
-	common          []judgement      // of Everywhere
-	bounds          []explore.Config // of Explore
-	seed            uint64           // of Compare
-	measures        []measure        // of Compare, beside its own
-	runs            int              // 0 is as many as rapid makes
-	span            time.Duration    // 0 is as long as it takes
+	common          []judgement     // of Everywhere
+	bounds          []ExploreConfig // of Explore
+	seed            uint64          // of Compare
+	measures        []measure       // of Compare, beside its own
+	runs            int             // 0 is as many as rapid makes
+	span            time.Duration   // 0 is as long as it takes
 	decisionTimeout time.Duration
 	budget          time.Duration // of one world, by the clock on the wall; 0 is none
 	attempts        int           // of a VM, within attemptSpan

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/godwit-vm/godwit/internal/sweep"
 	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/sim/simtest"
 )
@@ -32,7 +31,7 @@ func TestNilIsToldByName(t *testing.T) {
 		"at the end":     simtest.AtRest("at the end", nil),
 		"some day":       simtest.Eventually("some day", 1, nil),
 		"in every world": simtest.Everywhere("in every world", nil),
-		"waste":          simtest.Measure("waste", sweep.Seconds, nil),
+		"waste":          simtest.Measure("waste", simtest.Seconds, nil),
 	} {
 		t.Run(want, func(t *testing.T) {
 			said := &fatal{recorder{TB: t, name: t.Name()}}
