@@ -366,19 +366,23 @@ func namesAreText(t *testing.T, open opener) {
 }
 
 func sweepIsShown(t *testing.T, open opener) {
-	p := open(sweep.SweepReport(swept(t)), testutil.Desktop)
-	rows := testutil.Eval[[][]string](p, `[...document.querySelectorAll("#combinations tbody tr")].map(
-		r => [r.cells[0].textContent, r.cells[1].textContent])`)
-	var best []string
-	for _, r := range rows {
-		if r[1] == "yes" {
-			best = append(best, r[0])
+	for without, want := range []int{5, 4} {
+		p := open(sweep.SweepReport(sweptIn(t, without, without)), testutil.Desktop)
+		rows := testutil.Eval[[][]string](p, `[...document.querySelectorAll("#combinations tbody tr")].map(
+			r => [r.cells[0].textContent, r.cells[1].textContent])`)
+		var best []string
+		for _, r := range rows {
+			if r[1] == "yes" {
+				best = append(best, r[0])
+			}
 		}
+		if len(rows) != 6 || len(best) != want || slices.Contains(best,
+			"limits.perCluster=5 limits.perSource=2") {
+			t.Errorf("with %d combinations without samples: of %d combinations %q are unbeaten", without, len(rows), best)
+		}
+		quiet(p)
 	}
-	if len(rows) != 6 || len(best) != 5 || slices.Contains(best,
-		"limits.perCluster=5 limits.perSource=2") {
-		t.Errorf("of %d combinations %q are unbeaten", len(rows), best)
-	}
+	p := open(sweep.SweepReport(swept(t)), testutil.Desktop)
 	p.Settle()
 	if counts := testutil.Eval[[]int](p, painted); len(counts) != 1 || counts[0] < 5 {
 		t.Errorf("the charts have %v colours", counts)

@@ -341,11 +341,11 @@ const downtime = (c) => measure(c, "downtimeP99Milliseconds");
 // hasTime reports whether it is known of a combination how long it took: VMs left in some sample.
 const hasTime = (c) => makespan(c).samples > 0;
 
-// front returns which combinations no other beats in both, of those in which the fewest VMs stayed.
+// front returns which combinations no other beats in both, of those with a time in which the fewest VMs stayed.
 function front(all) {
   let least = Infinity;
-  const stayed = (c) => measure(c, "stayed").mean, fewest = Math.min(...all.map(stayed));
-  const list = all.filter((c) => hasTime(c) && stayed(c) === fewest);
+  const timed = all.filter(hasTime), stayed = (c) => measure(c, "stayed").mean;
+  const fewest = Math.min(...timed.map(stayed)), list = timed.filter((c) => stayed(c) === fewest);
   const compare = (a, b) => makespan(a).p50 - makespan(b).p50 || downtime(a).p50 - downtime(b).p50;
   return list.toSorted(compare).filter((c) => downtime(c).p50 < least &&
     ((least = downtime(c).p50), true));
@@ -369,10 +369,10 @@ function round(values) {
 }
 
 function drawSweep() {
-  const list = doc.sweep.combinations.filter(hasTime), best = front(doc.sweep.combinations);
+  const list = doc.sweep.combinations.filter(hasTime), best = front(list);
   const point = (c) => [makespan(c).p50 * 1000, downtime(c).p50];
-  const label = `${plural(list.length, "combination")}, of which ${count(best.length)} ${
-    best.length === 1 ? "is" : "are"} not beaten in both time and downtime.`;
+  const label = `${plural(list.length, "combination")} with a time, of which ${count(best.length)} ${
+    best.length === 1 ? "is" : "are"} not beaten in both time and downtime by another in which as few VMs stayed.`;
   const dots = (part, tint, size) => ({ type: "scatter", symbolSize: size, silent: true,
     itemStyle: { color: tint, borderColor: colour("card"), borderWidth: 1.5 },
     data: part.map(point), clip: false });
