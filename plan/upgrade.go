@@ -156,10 +156,13 @@ func (u *upgrader) compare(new []inventory.Host) {
 		// Others are not looked at: they move as well.
 		vm.Constraints.With, vm.Constraints.Without, vm.Constraints.Groups = nil, nil, nil
 		source := at[oldName(v.Host)]
-		kind := vmKind(&vm, kinds[oldName(v.Host)])
+		params := u.params
+		params.Strategy = u.fleet.EvictionStrategy
+		m := moving{&vm, params.Unmovable(evacuation.Terms{}, v.Strategy, v.Migratable) != evacuation.Keep}
+		kind := m.kind(kinds[oldName(v.Host)])
 		to, alike := known[kind]
 		if !alike || source == nil {
-			to = fateOf(&vm, source, olds, news, stay)
+			to = m.fate(source, olds, news, stay)
 			known[kind] = to
 		}
 		switch {
@@ -180,10 +183,16 @@ type fate struct {
 	refusals       []SharedRefusal // of the new hosts; or, from a host that takes them, of the old ones
 }
 
-func fateOf(vm *placement.VM, source *placement.Host, olds, news, stay []placement.Host) fate {
-	takes := accepting(vm, source, news)
+// moving is a VM that leaves its host.
+type moving struct {
+	vm       *placement.VM
+	restarts bool // it is shut down, and started anew at once or later: what only a live move needs is not asked
+}
+
+func (m moving) fate(source *placement.Host, olds, news, stay []placement.Host) fate {
+	takes := m.accepting(source, news)
 	if len(takes) == 0 {
-		return fate{refusals: refusals(vm, source, news), stranded: len(accepting(vm, source, stay)) == 0}
+		return fate{refusals: m.refusals(source, news), stranded: len(m.accepting(source, stay)) == 0}
 	}
 	seen := map[*placement.Facts]bool{}
 	for _, from := range takes {
@@ -191,21 +200,22 @@ func fateOf(vm *placement.VM, source *placement.Host, olds, news, stay []placeme
 			continue // a host of the same range is alike
 		}
 		seen[from.Facts] = true
-		if len(accepting(vm, from, olds)) > 0 {
+		if len(m.accepting(from, olds)) > 0 {
 			return fate{moves: true, returns: true}
 		}
 	}
-	return fate{moves: true, from: ownName(takes[0].Name), refusals: refusals(vm, takes[0], olds)}
+	return fate{moves: true, from: ownName(takes[0].Name), refusals: m.refusals(takes[0], olds)}
 }
 
-// vmKind is the same for VMs that are alike on hosts that are alike.
-func vmKind(vm *placement.VM, source string) string {
+// kind is the same for VMs that are alike, and leave alike, on hosts that are alike.
+func (m moving) kind(source string) string {
 	text, err := json.Marshal(struct {
 		Size        placement.Size
 		Constraints *placement.Constraints
-	}{placement.SizeOf(vm), &vm.Constraints})
+		Restarts    bool
+	}{placement.SizeOf(m.vm), &m.vm.Constraints, m.restarts})
 	if err != nil {
-		return string(vm.ID) // a kind of its own
+		return string(m.vm.ID) // a kind of its own
 	}
 	return string(text) + source
 }
@@ -230,14 +240,15 @@ func factKinds(hosts []placement.Host) map[hypervisor.HostName]string {
 }
 
 // accepting returns which hosts take a VM that is on a source, if they are empty.
-func accepting(vm *placement.VM, source *placement.Host, hosts []placement.Host) (takes []*placement.Host) {
+func (m moving) accepting(source *placement.Host, hosts []placement.Host) (takes []*placement.Host) {
 	if source == nil {
 		return nil
 	}
 	o := placement.Options{Source: source.Name,
-		Move: placement.CompareHosts(vm, source.Name, []placement.Host{*source})}
+		Move: placement.CompareHosts(m.vm, source.Name, []placement.Host{*source})}
+	o.Move.Rebuild = m.restarts
 	for i := range hosts {
-		if placement.Fits(vm, &hosts[i], o) {
+		if placement.Fits(m.vm, &hosts[i], o) {
 			takes = append(takes, &hosts[i])
 		}
 	}
@@ -245,12 +256,12 @@ func accepting(vm *placement.VM, source *placement.Host, hosts []placement.Host)
 }
 
 // refusals says why hosts refuse a VM that is on a source, though they are empty.
-func refusals(vm *placement.VM, source *placement.Host, hosts []placement.Host) (all []SharedRefusal) {
+func (m moving) refusals(source *placement.Host, hosts []placement.Host) (all []SharedRefusal) {
 	if source == nil {
 		return nil
 	}
 	e := placement.Explain(&placement.Config{Filters: placement.AllFilters()},
-		&placement.Request{VM: vm, Source: source.Name}, append([]placement.Host{*source}, hosts...))
+		&placement.Request{VM: m.vm, Source: source.Name, Rebuild: m.restarts}, append([]placement.Host{*source}, hosts...))
 	for i := range e.Hosts {
 		v := &e.Hosts[i]
 		if v.Host == source.Name || len(v.Why) == 0 {

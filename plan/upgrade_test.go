@@ -93,6 +93,29 @@ vms:
 	}
 }
 
+// A VM that leaves by a restart is started anew: a host that is only too different for a live move takes it, and it may
+// return.
+func TestAnUpgradeAsksForARestartWhatARestartNeeds(t *testing.T) {
+	for _, row := range []struct {
+		how            string
+		movable, stuck bool
+	}{{"strategy: LiveMigrateIfPossible, whyNot: it has a GPU", true, false}, {"strategy: LiveMigrate", false, true}} {
+		old := `
+hosts:
+- {name: "n[1-2]", memory: 64GiB, cpus: 8, ` + oldCPU + `, hypervisor: QEMU 9.2}
+vms:
+- {name: vm, host: n1, memory: 1GiB, ` + row.how + `}
+`
+		_, _, p := upgrade(t, old, `
+hosts:
+- {name: "n[1-2]", memory: 64GiB, cpus: 8, arch: x86_64, cpuVendor: Intel, cpuModels: [Skylake], cpuFeatures: [sse], hypervisor: QEMU 7.2}
+`)
+		if (len(p.Forward) == 0) != row.movable || p.Done() == row.stuck || len(p.Back) > 0 {
+			t.Errorf("%s: %+v", row.how, p)
+		}
+	}
+}
+
 func TestWhatCannotMoveOrNotReturnIsFound(t *testing.T) {
 	old := `
 evictionStrategy: LiveMigrate
