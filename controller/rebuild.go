@@ -229,10 +229,15 @@ func (w *FailoverController) Why(vm hypervisor.VMID, now time.Time) []placement.
 	}
 	r := request(g)
 	starts := w.cache.starts(now)
-	if d := w.decide(&r, starts, now); d.Outcome != placement.Accepted {
-		return reasons(&r, &d, starts, now)
+	d := w.decide(&r, starts, now)
+	switch d.Outcome {
+	case placement.Accepted:
+		return nil
+	case placement.NoHost: // the decision only counts the refusals
+		each := w.cache.reservations.Why(&r)
+		d.Why = slices.DeleteFunc(slices.Clone(each), avoided)
 	}
-	return nil
+	return reasons(&r, &d, starts, now)
 }
 
 // whyUnproved says what is missing until a lost host is known to be off.

@@ -38,6 +38,9 @@ func statusCommand() *cobra.Command {
 						return err
 					}
 					s := client.MakeStatus(c, d.settings.Controller.Evacuation, d.Now())
+					if err := d.explainPlaceless(ctx, s.VMs, &placeless{}); err != nil {
+						return err
+					}
 					err = d.print(s, s.Table)
 					if err == nil && len(s.Alarms) > 0 {
 						err = ErrAlarm

@@ -281,6 +281,9 @@ func vmListCommand(f *sessionFlags) *cobra.Command {
 					return err
 				}
 				s := client.MakeStatus(c, d.settings.Controller.Evacuation, d.Now())
+				if err := d.explainPlaceless(ctx, s.VMs, &placeless{}); err != nil {
+					return err
+				}
 				return d.alarmed(s, d.print(s.VMs, func(w io.Writer) error {
 					return client.VMs(w, s.VMs)
 				}))

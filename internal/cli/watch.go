@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/client"
 	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
@@ -38,8 +37,12 @@ func (d *session) each(ctx context.Context, show func(*client.Cluster) (done boo
 // watch prints the status again and again.
 func (d *session) watch(ctx context.Context) error {
 	last := client.Watched{Terminal: isTerminal(d.out)}
+	var place placeless
 	return d.each(ctx, func(c *client.Cluster) (bool, error) {
 		s := client.MakeStatus(c, d.settings.Controller.Evacuation, d.Now())
+		if err := d.explainPlaceless(ctx, s.VMs, &place); err != nil {
+			return false, err
+		}
 		if d.json {
 			return false, last.JSON(d.out, s)
 		}
@@ -131,11 +134,30 @@ func (d *session) places(ctx context.Context, l *client.RemainingVMs, p *refused
 	if errors.Is(err, store.Stale) { // it has just been deleted
 		return nil
 	}
-	if err == nil && len(e.Reasons) > 0 {
-		p.why = (&hypervisor.Refusal{Reasons: e.Reasons[:min(len(e.Reasons), 3)]}).Error()
+	if err == nil {
+		p.why = client.Summary(e.Reasons)
 	}
 	first.Why = cmp.Or(p.why, first.Why)
 	return err
+}
+
+// placeless are why no host took the VMs without one at a moment.
+type placeless struct {
+	why map[vmid]string // nil is that none waited
+	at  time.Time
+}
+
+// explainPlaceless adds to the statuses of VMs that wait for a host why none takes them.
+func (d *session) explainPlaceless(ctx context.Context, vms []client.VM, p *placeless) error {
+	if now := d.Now(); p.why == nil || now.Sub(p.at) >= askAgain {
+		why, err := client.WhyPlaceless(ctx, d.Store, d.settings.Controller, vms, now)
+		if err != nil {
+			return err
+		}
+		*p = placeless{why, now}
+	}
+	client.TellPlaceless(vms, p.why)
+	return nil
 }
 
 // isTerminal reports whether the output is a terminal.

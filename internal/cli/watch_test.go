@@ -36,7 +36,7 @@ func TestADrainSaysWhyNoHostTakesAVM(t *testing.T) {
 	if err := d.empty(t.Context(), "n1", time.Nanosecond); !errors.Is(err, ErrNotDone) {
 		t.Errorf("the error is %v", err)
 	}
-	const why = "n2: cpus needs 2 has 1"
+	const why = "n2: cpus: needs 2, has 1"
 	if !strings.Contains(told.String(), "1 without a place: default/web: "+why) ||
 		!strings.Contains(out.String(), "default/web waits on n1: "+why) {
 		t.Errorf("it says %q and then %q", told.String(), out.String())

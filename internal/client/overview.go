@@ -118,6 +118,9 @@ func MakeOverview(c *Cluster, defaults evacuation.Params, now time.Time) *Overvi
 	o.Moves, o.MoreMoves = firstOf(o.Moves)
 	for _, v := range s.VMs {
 		if needsAttention(v) || Down(c, c.VM(v.Name)) {
+			if v.placeless() {
+				v.Why = waitsForPlace(v.Name)
+			}
 			o.Attention = append(o.Attention, v)
 		}
 	}

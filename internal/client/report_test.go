@@ -342,6 +342,65 @@ func TestExplainWritesNothing(t *testing.T) {
 	}
 }
 
+// TestItIsSaidWhyNoHostTakesAVM that was never placed: what each host refuses, by explain, and the first
+// of it in the statuses of VMs.
+func TestItIsSaidWhyNoHostTakesAVM(t *testing.T) {
+	hostless := func(id hypervisor.VMID, how func(*store.VM)) *store.VM {
+		return vm(id, func(v *store.VM) {
+			v.Host, v.Boots = "", 0
+			how(v)
+		})
+	}
+	large := hostless("default/large", func(v *store.VM) { v.VM.Memory = 9 * gib })
+	bound := hostless("default/bound", func(v *store.VM) {
+		v.Placement = &placement.Constraints{Selector: placement.Labels{"zone": "b"}}
+	})
+	fits := hostless("default/fits", func(*store.VM) {})
+	off := hostless("default/off", func(v *store.VM) { v.Stopped, v.VM.Memory = true, 9*gib })
+	records, c := cluster(t, host("n1", nil), host("n2", nil), large, bound, fits, off)
+
+	s := client.MakeStatus(c, defaults, now)
+	why, err := client.WhyPlaceless(t.Context(), records, controller.Config{}, s.VMs, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.TellPlaceless(s.VMs, why)
+	got := map[hypervisor.VMID]string{}
+	for _, v := range s.VMs {
+		got[v.Name] = v.Why
+	}
+	want := map[hypervisor.VMID]string{
+		"default/large": "n1: memory: needs 9GiB, has 8GiB; n2: memory: needs 9GiB, has 8GiB",
+		"default/bound": "n1: selector: needs zone=b, has no zone; n2: selector: needs zone=b, has no zone",
+		"default/fits":  "", "default/off": ""}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("why (-want +got):\n%s", diff)
+	}
+
+	for id, want := range map[hypervisor.VMID]string{
+		"default/large": "default/large is on no host: waiting for a host\n\nno host takes it because of\n" +
+			"  n1: memory: needs 9GiB, has 8GiB\n  n2: memory: needs 9GiB, has 8GiB\n",
+		"default/fits": "default/fits is on no host: waiting for a host\n\n" +
+			"a host takes it: it is placed when the controller looks next\n",
+		"default/off": "default/off is on no host: stopped\n\nno request moves it elsewhere\n",
+	} {
+		e, err := client.Explain(t.Context(), records, controller.Config{}, id, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := e.Table(&out, now); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, out.String()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", id, diff)
+		}
+	}
+	if after, _ := records.Changes(t.Context(), store.Everything, c.Revision()); len(after.Records) > 0 {
+		t.Errorf("it was written: %+v", after.Records)
+	}
+}
+
 // TestNothingReachesTheTerminalAsItIs.
 func TestNothingReachesTheTerminalAsItIs(t *testing.T) {
 	m := under()

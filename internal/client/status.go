@@ -323,6 +323,9 @@ func alsoOn(c *Cluster, v *store.VM) hypervisor.HostName {
 	return ""
 }
 
+// waitingForHost is the [VM.State] of a VM that is to run and has no host.
+const waitingForHost = "waiting for a host"
+
 // OfVM returns the state of a VM.
 func OfVM(c *Cluster, v *store.VM) VM {
 	s := VM{Name: v.VM.ID, Host: v.Host, MemoryBytes: v.Now().Memory, CPUs: v.Now().CPUs,
@@ -338,7 +341,7 @@ func OfVM(c *Cluster, v *store.VM) VM {
 	case v.Host == "" && v.Stopped:
 		s.State = "stopped"
 	case v.Host == "":
-		s.State = "waiting for a host"
+		s.State = waitingForHost
 	case h != nil && (h.Fenced || h.NotReady):
 		s.State = "host " + HostState(h, false)
 	case v.ActiveMigration != "":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/godwit-vm/godwit/controller"
@@ -44,7 +45,75 @@ func Explain(ctx context.Context, records store.Store, config controller.Config,
 		return nil, f.err
 	}
 	e.Reasons = append(e.Reasons, boss.Why(vm, now)...)
+	if !waitsForHost(v) {
+		return e, nil
+	}
+	placer, err := newPlacer(ctx, records, config, now)
+	if err != nil {
+		return nil, err
+	}
+	e.Reasons = append(e.Reasons, placer.Why(vm, now)...)
 	return e, nil
+}
+
+// waitsForHost reports whether a VM that is to run has no host yet.
+func waitsForHost(v *store.VM) bool { return v.Host == "" && !v.Stopped }
+
+// newPlacer returns what gives VMs their first host, as it sees a store now. It writes nothing.
+func newPlacer(ctx context.Context, records store.Store, config controller.Config, now time.Time) (
+	*controller.FailoverController, error) {
+	f := &frozen{readOnly: readOnly{records}}
+	placer := controller.NewFailover(controller.FailoverConfig{Placement: config.Placement,
+		Evacuation: config.Evacuation}, f, nil, store.DiscardEvents{})
+	_, _ = placer.Reconcile(ctx, now) // it cannot write anything
+	return placer, f.err
+}
+
+// mostPlaceless is for how many VMs without a host it is told why: each takes a look at all hosts.
+const mostPlaceless = 20
+
+// WhyPlaceless returns why no host takes the VMs that wait for one; nil when none does. It writes nothing.
+func WhyPlaceless(ctx context.Context, records store.Store, config controller.Config, vms []VM,
+	now time.Time) (map[hypervisor.VMID]string, error) {
+	var placeless []hypervisor.VMID
+	for i := range vms {
+		if vms[i].placeless() && len(placeless) < mostPlaceless {
+			placeless = append(placeless, vms[i].Name)
+		}
+	}
+	if len(placeless) == 0 {
+		return nil, nil
+	}
+	placer, err := newPlacer(ctx, records, config, now)
+	if err != nil {
+		return nil, err
+	}
+	why := map[hypervisor.VMID]string{}
+	for _, vm := range placeless {
+		why[vm] = Summary(placer.Why(vm, now))
+	}
+	return why, nil
+}
+
+// placeless reports whether all that is known of a VM is that it waits for a host.
+func (v *VM) placeless() bool { return v.State == waitingForHost && v.Why == "" }
+
+// TellPlaceless adds what [WhyPlaceless] has returned.
+func TellPlaceless(vms []VM, why map[hypervisor.VMID]string) {
+	for i := range vms {
+		if v := &vms[i]; v.placeless() {
+			v.Why = why[v.Name]
+		}
+	}
+}
+
+// Summary returns the first three reasons in one line; "" is none.
+func Summary(why []hypervisor.Reason) string {
+	var first []string
+	for _, r := range why[:min(len(why), 3)] {
+		first = append(first, humanize.Unmet(r.Check, r.Need, r.Have))
+	}
+	return strings.Join(first, "; ")
 }
 
 // ReadOnly returns a store that answers what s answers, and refuses writes.
@@ -123,11 +192,15 @@ func (e *Explanation) Table(out io.Writer, now time.Time) error {
 			reasons(out, string(m.Name), m.Reasons)
 		}
 	}
+	title, none := "it stays because of", "no request moves it elsewhere"
+	if e.VM.State == waitingForHost {
+		title, none = "no host takes it because of", "a host takes it: it is placed when the controller looks next"
+	}
 	if len(e.Reasons) == 0 {
-		_, err := fmt.Fprintln(out, "\nno request moves it elsewhere")
+		_, err := fmt.Fprintf(out, "\n%s\n", none)
 		return err
 	}
-	reasons(out, "it stays because of", e.Reasons)
+	reasons(out, title, e.Reasons)
 	return nil
 }
 
