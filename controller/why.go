@@ -30,7 +30,7 @@ func (c *Controller) Why(vm hypervisor.VMID, now time.Time) []placement.Reason {
 	for _, f := range g.migrations {
 		s := &f.rec.State
 		switch {
-		case s.Phase == migration.Failed:
+		case s.Phase == migration.Failed && !migration.Withdrawn(s.Because):
 			failed, last = failed+1, f.rec
 		case s.Phase == migration.Succeeded:
 			failed = 0 // what went wrong before does not keep it here

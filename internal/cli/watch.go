@@ -96,6 +96,9 @@ func (d *session) empty(ctx context.Context, host hostName, atMost time.Duration
 		switch {
 		case left.Done:
 		case atMost > 0 && d.Now().Sub(began) >= atMost:
+			if err := left.WhyWaiting(ctx, d.Store, d.settings.Controller, d.Now()); err != nil {
+				return false, err
+			}
 			return true, cmp.Or(d.print(left, left.Unfinished),
 				fmt.Errorf("the host is not empty after %s; the drain goes on: %w", atMost, ErrNotDone))
 		default:

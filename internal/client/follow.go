@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -58,6 +59,8 @@ type RemainingVMs struct {
 	Down []BlockedVM `json:"down,omitempty"`
 	// Placeless are VMs that wait because no host takes them, or no slot is free, for longer than that usually takes.
 	Placeless []BlockedVM `json:"placeless,omitempty"`
+	// Because is what keeps VMs that wait, as it is when the drain is no longer waited for: see WhyWaiting.
+	Because []BlockedVM `json:"because,omitempty"`
 	// Done: no further VM will leave.
 	Done bool `json:"done"`
 
@@ -130,11 +133,12 @@ func down(v *store.VM) string {
 	return ""
 }
 
-// failure returns why the last ended migration of a VM failed; "" if it did not.
+// failure returns why the last ended migration of a VM failed; "" if it did not. One that was withdrawn says
+// nothing about the VM.
 func failure(c *Cluster, vm hypervisor.VMID) string {
 	why := ""
 	for _, m := range c.migrations() { // oldest first
-		if m.Spec.VM == vm && m.State.Phase.Final() {
+		if m.Spec.VM == vm && m.State.Phase.Final() && !migration.Withdrawn(m.State.Because) {
 			why = m.State.Because
 		}
 	}
@@ -159,18 +163,14 @@ func stays(v *store.VM, cluster evacuation.Strategy) string {
 func (l *RemainingVMs) Line() string {
 	text := fmt.Sprintf("%s  %d moving, %d waiting, %d stay, empty in %s", Plain(string(l.Host)),
 		len(l.Moving), len(l.Waiting), len(l.Stay), until(l.EmptyAt, l.now))
-	if len(l.Failed) > 0 {
-		f := l.Failed[0]
-		text += fmt.Sprintf("; %d failed before: %s: %s", len(l.Failed), Plain(string(f.VM)),
-			Plain(f.Why))
-	}
-	if len(l.Down) > 0 {
-		f := l.Down[0]
-		text += fmt.Sprintf("; %d do not run: %s: %s", len(l.Down), Plain(string(f.VM)), Plain(f.Why))
-	}
-	if len(l.Placeless) > 0 {
-		f := l.Placeless[0]
-		text += fmt.Sprintf("; %d without a place: %s: %s", len(l.Placeless), Plain(string(f.VM)), Plain(f.Why))
+	for _, s := range []struct { // what holds now comes first
+		what string
+		vms  []BlockedVM
+	}{{"without a place", l.Placeless}, {"do not run", l.Down}, {"failed before", l.Failed}} {
+		if len(s.vms) > 0 {
+			f := s.vms[0]
+			text += fmt.Sprintf("; %d %s: %s: %s", len(s.vms), s.what, Plain(string(f.VM)), Plain(f.Why))
+		}
 	}
 	return text
 }
@@ -181,7 +181,7 @@ func (l *RemainingVMs) Unfinished(out io.Writer) error {
 		fmt.Fprintf(out, "%d VMs are leaving %s\n", len(l.Moving), Plain(string(l.Host)))
 	}
 	why := map[hypervisor.VMID]string{}
-	for _, s := range slices.Concat(l.Failed, l.Down, l.Placeless) {
+	for _, s := range slices.Concat(l.Failed, l.Down, l.Placeless, l.Because) {
 		why[s.VM] = s.Why
 	}
 	for _, vm := range l.Waiting {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,11 +39,9 @@ func Explain(ctx context.Context, records store.Store, config controller.Config,
 			e.Moves = append(e.Moves, OfMove(m, now))
 		}
 	}
-	f := &frozen{readOnly: readOnly{records}}
-	boss := controller.New(config, f, store.DiscardEvents{})
-	_, _ = boss.Reconcile(ctx, now) // it cannot write anything
-	if f.err != nil {
-		return nil, f.err
+	boss, err := newDecider(ctx, records, config, now)
+	if err != nil {
+		return nil, err
 	}
 	e.Reasons = append(e.Reasons, boss.Why(vm, now)...)
 	if !waitsForHost(v) {
@@ -54,6 +53,33 @@ func Explain(ctx context.Context, records store.Store, config controller.Config,
 	}
 	e.Reasons = append(e.Reasons, placer.Why(vm, now)...)
 	return e, nil
+}
+
+// newDecider returns a controller that has seen a store as it is now. It writes nothing.
+func newDecider(ctx context.Context, records store.Store, config controller.Config, now time.Time) (
+	*controller.Controller, error) {
+	f := &frozen{readOnly: readOnly{records}}
+	boss := controller.New(config, f, store.DiscardEvents{})
+	_, _ = boss.Reconcile(ctx, now) // it cannot write anything
+	return boss, f.err
+}
+
+// WhyWaiting adds what keeps the VMs that wait now, and run. It writes nothing.
+func (l *RemainingVMs) WhyWaiting(ctx context.Context, records store.Store, config controller.Config, now time.Time) error {
+	if len(l.Waiting) == 0 {
+		return nil
+	}
+	boss, err := newDecider(ctx, records, config, now)
+	if err != nil {
+		return err
+	}
+	for _, vm := range l.Waiting[:min(len(l.Waiting), mostExplained)] {
+		isDown := slices.ContainsFunc(l.Down, func(b BlockedVM) bool { return b.VM == vm })
+		if why := Summary(boss.Why(vm, now)); why != "" && !isDown {
+			l.Because = append(l.Because, BlockedVM{vm, why})
+		}
+	}
+	return nil
 }
 
 // waitsForHost reports whether a VM that is to run has no host yet.
@@ -69,15 +95,15 @@ func newPlacer(ctx context.Context, records store.Store, config controller.Confi
 	return placer, f.err
 }
 
-// mostPlaceless is for how many VMs without a host it is told why: each takes a look at all hosts.
-const mostPlaceless = 20
+// mostExplained is for how many VMs at once it is told why: each takes a look at all hosts.
+const mostExplained = 20
 
 // WhyPlaceless returns why no host takes the VMs that wait for one; nil when none does. It writes nothing.
 func WhyPlaceless(ctx context.Context, records store.Store, config controller.Config, vms []VM,
 	now time.Time) (map[hypervisor.VMID]string, error) {
 	var placeless []hypervisor.VMID
 	for i := range vms {
-		if vms[i].placeless() && len(placeless) < mostPlaceless {
+		if vms[i].placeless() && len(placeless) < mostExplained {
 			placeless = append(placeless, vms[i].Name)
 		}
 	}
