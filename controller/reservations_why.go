@@ -29,7 +29,11 @@ func (b *reservations) Nowhere(r *placement.Request, d *placement.Decision, over
 // failedReason sums up how often a VM's migrations have failed that are remembered, and how the last
 // of them did.
 func failedReason(last *store.Migration, times int) placement.Reason {
-	have := string(last.Spec.ID) + " failed: " + last.State.Because
+	have := string(last.Spec.ID)
+	if last.State.Target != "" {
+		have += " to " + string(last.State.Target)
+	}
+	have += " failed: " + last.State.Because
 	if last.Source.Error != "" {
 		have += " (" + last.Source.Error + ")"
 	}

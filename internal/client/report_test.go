@@ -401,6 +401,30 @@ func TestItIsSaidWhyNoHostTakesAVM(t *testing.T) {
 	}
 }
 
+// TestAnExplanationNamesTheTargetOfAFailure, if it had one.
+func TestAnExplanationNamesTheTargetOfAFailure(t *testing.T) {
+	for target, want := range map[hypervisor.HostName]string{
+		"n3": "  migration: needs to succeed, has default/b#1 to n3 failed: overdue\n",
+		"":   "  migration: needs to succeed, has default/b#1 failed: overdue\n",
+	} {
+		records, _ := cluster(t, host("n1", nil), vm("default/b", nil), &store.Migration{
+			Spec: migration.Spec{ID: "default/b#1", VM: "default/b", Created: now},
+			State: migration.State{Phase: migration.Failed, Because: migration.Overdue, Source: "n1", Target: target,
+				Entered: now}})
+		e, err := client.Explain(t.Context(), records, controller.Config{}, "default/b", now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := e.Table(&out, now); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it lacks %q:\n%s", want, out.String())
+		}
+	}
+}
+
 // TestNothingReachesTheTerminalAsItIs.
 func TestNothingReachesTheTerminalAsItIs(t *testing.T) {
 	m := under()
