@@ -30,7 +30,7 @@ func TestReadme(t *testing.T) {
 		t.Fatal("the README shows no answer")
 	}
 	shown, _, _ := strings.Cut(readme[at:], "```")
-	wall := regexp.MustCompile(`in [0-9.]+ s,`)
+	wall := regexp.MustCompile(`in [0-9.]+ s\n`)
 	want, got := wall.ReplaceAllString(shown, ""), wall.ReplaceAllString(out.String(), "")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the README's answer (-README +godwit):\n%s", diff)

@@ -55,8 +55,8 @@ func (a answer) table(out io.Writer, ending sim.Ending) error {
 			humanize.Span(b.MaxSeconds), b.MeanPercent)
 	}
 	fmt.Fprintln(t, a.took())
-	fmt.Fprintf(t, "simulated\t%s in %.2f s, %s\n", humanize.Span(a.VirtualSeconds),
-		a.WallSeconds, humanize.Count(int(a.Events), "event"))
+	fmt.Fprintf(t, "simulated\tlast change at %s, %s in %.2f s\n", humanize.Span(a.VirtualSeconds),
+		humanize.Count(int(a.Events), "event"), a.WallSeconds)
 	if err := t.Flush(); err != nil {
 		return err
 	}
