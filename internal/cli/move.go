@@ -45,7 +45,7 @@ func migrateCommand() *cobra.Command {
 		return f.at(c, func(ctx context.Context, d *session) error {
 			asked, err := d.Migrate(ctx, m)
 			if err != nil || !wait {
-				return d.saidMoves([]*store.Migration{asked}, err)
+				return d.saidMoves(ctx, []*store.Migration{asked}, err)
 			}
 			return d.follow(ctx, asked.Spec.ID)
 		})
@@ -61,13 +61,17 @@ func migrateCommand() *cobra.Command {
 }
 
 // saidMoves prints migrations that were changed.
-func (d *session) saidMoves(list []*store.Migration, err error) error {
+func (d *session) saidMoves(ctx context.Context, list []*store.Migration, err error) error {
+	if err != nil {
+		return err
+	}
+	c, err := d.look(ctx)
 	if err != nil {
 		return err
 	}
 	moves := []client.MoveReport{}
 	for _, m := range list {
-		moves = append(moves, client.OfMove(m, d.Now()))
+		moves = append(moves, c.ReportMove(m, d.Now()))
 	}
 	return d.print(moves, func(w io.Writer) error { return client.Moves(w, moves, d.Now()) })
 }
@@ -79,7 +83,7 @@ func cancelCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.once(c, func(ctx context.Context, d *session) error {
 				asked, err := d.Cancel(ctx, args[0])
-				return d.saidMoves(asked, err)
+				return d.saidMoves(ctx, asked, err)
 			})
 		}}
 	f.add(c)

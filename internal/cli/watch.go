@@ -58,7 +58,7 @@ func (d *session) follow(ctx context.Context, id migration.ID) error {
 		if m == nil {
 			return true, fmt.Errorf("migration %s is gone: its VM may have been deleted", id)
 		}
-		move := client.OfMove(m, d.Now())
+		move := c.ReportMove(m, d.Now())
 		if line := move.Line(d.Now()); line != last {
 			fmt.Fprintln(d.err, line)
 			last = line

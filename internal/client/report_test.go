@@ -212,6 +212,9 @@ func TestAMigrationThatFindsNoPlace(t *testing.T) {
 			Spec:  migration.Spec{ID: "default/a#1", VM: "default/a", Created: now.Add(-age)},
 			State: migration.State{Phase: migration.Pending, Entered: now.Add(-age)}})
 		s := client.MakeStatus(c, defaults, now)
+		if s.Moves[0].Source != "n1" {
+			t.Errorf("its source is %q before the hand-over", s.Moves[0].Source)
+		}
 		if s.VMs[0].Why != why || s.Moves[0].Why != why {
 			t.Errorf("after %v the VM: %q, its migration: %q, want %q", age, s.VMs[0].Why, s.Moves[0].Why, why)
 		}
@@ -219,6 +222,22 @@ func TestAMigrationThatFindsNoPlace(t *testing.T) {
 		if has := strings.HasSuffix(l.Line(), "; 1 without a place: default/a: "+want); has != (why != "") {
 			t.Errorf("after %v: %q", age, l.Line())
 		}
+	}
+}
+
+// TestAMigrationThatNoHostTook says at once that it waits: its record has a deadline since a host was looked for.
+func TestAMigrationThatNoHostTook(t *testing.T) {
+	_, c := cluster(t, host("n1", nil), vm("default/a", nil), &store.Migration{
+		Spec:  migration.Spec{ID: "default/a#1", VM: "default/a", Created: now.Add(-time.Second)},
+		State: migration.State{Phase: migration.Pending, Entered: now, Deadline: now.Add(time.Minute)}})
+	var out bytes.Buffer
+	s := client.MakeStatus(c, defaults, now)
+	if err := client.Moves(&out, s.Moves, now); err != nil {
+		t.Fatal(err)
+	}
+	const want = "default/a#1  Pending  n1    -   0B    -     -     -       it waits for a host or a free slot: godwit explain default/a\n"
+	if !strings.HasSuffix(out.String(), "\n"+want) {
+		t.Errorf("%s, want %s", out.String(), want)
 	}
 }
 

@@ -124,7 +124,7 @@ func MakeStatus(c *Cluster, defaults evacuation.Params, now time.Time) *Status {
 	}
 	for _, m := range migrations {
 		if !m.State.Phase.Final() || now.Sub(m.State.Entered) < lately {
-			s.Moves = append(s.Moves, OfMove(m, now))
+			s.Moves = append(s.Moves, c.ReportMove(m, now))
 		}
 	}
 	for _, m := range c.Runs() {
@@ -472,6 +472,15 @@ func lower(word string) string {
 // sourceCheck names what the source host says of a migration.
 const sourceCheck = "source"
 
+// ReportMove is OfMove with what the record of the VM says: until the hand-over its host is the source.
+func (c *Cluster) ReportMove(m *store.Migration, now time.Time) MoveReport {
+	s := OfMove(m, now)
+	if v := c.VM(m.Spec.VM); v != nil && s.Source == "" && s.Ended == nil {
+		s.Source = v.Host
+	}
+	return s
+}
+
 // OfMove returns the state of a migration.
 func OfMove(m *store.Migration, now time.Time) MoveReport {
 	p := progressOf(m, now)
@@ -514,9 +523,11 @@ func OfMove(m *store.Migration, now time.Time) MoveReport {
 // placedSoon is within what time a migration usually has a target, and an agent takes its step.
 const placedSoon = 10 * time.Second
 
-// isPlaceless reports whether a migration has no target for longer than it usually takes.
+// isPlaceless reports whether a migration has no target for longer than it usually takes, or was looked at and
+// got none: then its phase has a deadline.
 func isPlaceless(m *store.Migration, now time.Time) bool {
-	return m.State.Phase <= migration.Pending && !m.Cancel && now.Sub(m.Spec.Created) >= placedSoon
+	return m.State.Phase <= migration.Pending && !m.Cancel &&
+		(!m.State.Deadline.IsZero() || now.Sub(m.Spec.Created) >= placedSoon)
 }
 
 // placeless returns the VMs whose migrations are.

@@ -36,7 +36,7 @@ func Explain(ctx context.Context, records store.Store, config controller.Config,
 	e := &Explanation{VM: OfVM(&c, v), Moves: []MoveReport{}, Reasons: []hypervisor.Reason{}}
 	for _, m := range c.Migrations() {
 		if m.Spec.VM == vm {
-			e.Moves = append(e.Moves, OfMove(m, now))
+			e.Moves = append(e.Moves, c.ReportMove(m, now))
 		}
 	}
 	boss, err := newDecider(ctx, records, config, now)
