@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
@@ -53,14 +52,6 @@ func PlacementVM(v *VM) placement.VM {
 	return placement.VM{ID: v.ID, Memory: v.Memory, CPUs: v.CPUs, Constraints: v.Placement,
 		Overhead: v.Overhead, Balloon: v.Balloon, Disk: v.Disk,
 		CPURequest: v.CPURequest}
-}
-
-// EvacuationVM returns what the plan of a drain looks at of a VM that is at rest on its host: one of which no
-// migration is under way.
-func EvacuationVM(v *VM) evacuation.VM {
-	return evacuation.VM{ID: v.ID, Strategy: v.Strategy, Migratable: v.Migratable,
-		NotMigratableReason: v.NotMigratableReason, EvacuateFrom: v.EvacuateFrom, Instances: 1,
-		Memory: v.Memory + v.Disk}
 }
 
 // An Inquiry is a request for a target of one VM, ready to be decided, and what

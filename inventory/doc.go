@@ -19,8 +19,8 @@
 //	}
 //	fmt.Println(len(fleet.Hosts), "hosts,", len(fleet.VMs), "VMs")
 //
-// The command godwit reads what kubectl, OpenStack, Ganeti and libvirt print, too, and writes it in this form:
-// "godwit convert". That reader is not part of the library.
+// Package internal/importer reads what kubectl prints, into the same [Fleet].
+// It is a package of its own because it needs the Kubernetes API types.
 //
 // Files come from strangers. A reader answers every input, however hostile, in
 // memory and time that are bounded, and without a panic: with a fleet, or with

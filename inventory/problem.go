@@ -13,6 +13,5 @@ type Problem = yamldoc.Problem
 
 // Problems are everything that is wrong with a file, by line, as an error: a []Problem that is not
 // empty. errors.As finds it in the error of each reader of files, also of package sim's, and finds
-// its first Problem, too. Fields that are not known are reported alone, since what was meant is not known then; at
-// most 20 are listed. A Field is a path in the file, or names the VM or host where a range stands for many.
+// its first Problem, too.
 type Problems = yamldoc.Problems
