@@ -1,7 +1,6 @@
 package placement_test
 
 import (
-	"flag"
 	"reflect"
 	"slices"
 	"strings"
@@ -405,12 +404,13 @@ func TestLayout(t *testing.T) {
 // TestEveryFilterHasARow runs last of the tables: a filter that no row has seen
 // refuse is not tested. The basic ones are tested with package placement.
 func TestEveryFilterHasARow(t *testing.T) {
-	untold := slices.DeleteFunc(placement.FilterNames()[len(placement.Basic()):], func(name string) bool { return told[name] })
-	switch some := flag.Lookup("test.run").Value.String(); {
-	case len(untold) > 0 && some != "":
-		t.Skipf("the tables did not all run: -run is %q", some)
-	case len(untold) > 0:
-		t.Errorf("no row makes %q refuse", untold)
+	if len(told) == 0 {
+		t.Skip("the tables did not run")
+	}
+	for _, name := range placement.FilterNames()[len(placement.Basic()):] {
+		if !told[name] {
+			t.Errorf("no row makes %q refuse", name)
+		}
 	}
 }
 
