@@ -1,6 +1,8 @@
 package main
 
 import (
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -41,5 +43,32 @@ func TestThePageOnEmbeddingShowsTheExamples(t *testing.T) {
 		if !is || !strings.Contains(page, "```go"+body+"```\n") {
 			t.Errorf("docs/embedding.md does not show the body of %s:%s", name, body)
 		}
+	}
+}
+
+// TestEveryReasonIsExplained: those that evacuation, placement and the controller give are in the tables that
+// operators read. Package placement tests its filters.
+func TestEveryReasonIsExplained(t *testing.T) {
+	page, found := read(t, "../../docs/failed-migrations.md"), 0
+	reason := regexp.MustCompile(`Check:\s*"([^"]+)"|\bone\("([^"]+)"|\n\t\{"([a-z-]+)", "[^"]*", [a-z]+, |Rule += "([^"]+)"`)
+	for _, dir := range []string{"evacuation", "migration/placement", "controller", "plan"} {
+		files, err := filepath.Glob("../../" + dir + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			for _, m := range reason.FindAllStringSubmatch(read(t, file), -1) {
+				word := strings.Join(m[1:], "")
+				if found++; !strings.Contains(page, "`"+word+"`") {
+					t.Errorf("docs/failed-migrations.md does not say what the reason %q of %s means", word, dir)
+				}
+			}
+		}
+	}
+	if found < 40 {
+		t.Errorf("%d reasons are found", found)
 	}
 }
