@@ -37,7 +37,9 @@ type HostAttributes struct {
 	Disabled    bool `yaml:"disabled,omitempty"`    // an operator took it out of service: it takes no VMs
 	Maintenance bool `yaml:"maintenance,omitempty"` // it is being worked on: it takes no VMs
 
-	Zone       string `yaml:"zone,omitempty"`       // availability zone
+	// Zone is the availability zone, which the VMs' zones ask for. It is the label zone, too, unless the labels say
+	// else; the label alone is no availability zone.
+	Zone       string `yaml:"zone,omitempty"`
 	Aggregates Words  `yaml:"aggregates,omitempty"` // names of those that it is in
 
 	Arch        string `yaml:"arch,omitempty"`        // of its processors: "x86_64"
@@ -107,7 +109,7 @@ type VMAttributes struct {
 	// CPURequest is what it takes of its host's CPUs. Default: its virtual CPUs.
 	CPURequest int `yaml:"cpuRequest,omitempty"`
 
-	Zones   Words             `yaml:"zones,omitempty"`   // availability zones; any will do
+	Zones   Words             `yaml:"zones,omitempty"`   // availability zones, hosts[].zone; any will do
 	Specs   map[string]string `yaml:"specs,omitempty"`   // of aggregates, in Nova's language
 	Groups  Words             `yaml:"groups,omitempty"`  // names of those that it is in
 	With    Words             `yaml:"with,omitempty"`    // any of these VMs is on the host
