@@ -53,6 +53,10 @@ deterministically, and in --samples worlds that --vary describes:
 Without --vary the worlds are those of the scenario, or else dirty=` + dirtyByDefault + `,
 link=` + linkByDefault + ` and, for each host, fault=` + faultByDefault + ` HOST for=1m.
 
+Below the table is where P10–P90 of a move come from: "capped kvm, from 20 measured migrations" is a
+class of migrations, here those that a link or a cap governs on hosts with KVM, and how many of that class were
+measured, which the ranges are made of. docs/prediction.md has all classes.
+
 A VM that cannot be migrated, and whose eviction strategy does not protect it, may be shut down:
 --unmovable=Restart starts it on another host, --unmovable=ShutDown leaves it off, and
 --unmovable=Keep leaves it where it is. By default, as with KubeVirt, VMs with LiveMigrateIfPossible
