@@ -19,8 +19,9 @@
 //	}
 //	fmt.Println(len(fleet.Hosts), "hosts,", len(fleet.VMs), "VMs")
 //
-// Package internal/importer reads what kubectl prints, into the same [Fleet].
-// It is a package of its own because it needs the Kubernetes API types.
+// Package internal/importer reads what kubectl, virsh and others print, into the same
+// [Fleet], for the commands of godwit. Other programs cannot import it: they fill a [Spec]
+// or a [Builder] from what they know.
 //
 // Files come from strangers. A reader answers every input, however hostile, in
 // memory and time that are bounded, and without a panic: with a fleet, or with
