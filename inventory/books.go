@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/godwit-vm/godwit/evacuation"
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/migration/placement"
 )
@@ -52,6 +53,14 @@ func PlacementVM(v *VM) placement.VM {
 	return placement.VM{ID: v.ID, Memory: v.Memory, CPUs: v.CPUs, Constraints: v.Placement,
 		Overhead: v.Overhead, Balloon: v.Balloon, Disk: v.Disk,
 		CPURequest: v.CPURequest}
+}
+
+// EvacuationVM returns a VM that runs and is at rest as package evacuation sees it. Moving is the caller's to
+// set, for a VM with an unfinished migration.
+func EvacuationVM(v *VM) evacuation.VM {
+	return evacuation.VM{ID: v.ID, Strategy: v.Strategy, Migratable: v.Migratable,
+		NotMigratableReason: v.NotMigratableReason, EvacuateFrom: v.EvacuateFrom, Instances: 1,
+		Memory: v.Memory + v.Disk}
 }
 
 // An Inquiry is a request for a target of one VM, ready to be decided, and what

@@ -172,8 +172,7 @@ func restart(to *VM, v *inventory.VM) {
 
 // keep pins a VM that no drain moves.
 func keep(to *VM, f *inventory.Fleet, v *inventory.VM, used *placement.QuotaUsage) {
-	to.Kept = evacuation.Keeps(evacuation.Params{Strategy: f.EvictionStrategy}, evacuation.VM{
-		ID: v.ID, Strategy: v.Strategy, Migratable: v.Migratable, NotMigratableReason: v.NotMigratableReason, Instances: 1})
+	to.Kept = evacuation.Keeps(evacuation.Params{Strategy: f.EvictionStrategy}, inventory.EvacuationVM(v))
 	willing := v.Strategy.Or(f.EvictionStrategy) == evacuation.LiveMigrate
 	switch {
 	case !v.Migratable && willing: // it blocks the drain
