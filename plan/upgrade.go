@@ -72,6 +72,7 @@ func (p *UpgradePlan) Done() bool { return len(p.Stuck) == 0 }
 // other; those of them that are not in new are taken away.
 func Upgrade(f *inventory.Fleet, new []inventory.Host, hosts []hypervisor.HostName,
 	params evacuation.Params) UpgradePlan {
+	params.Strategy = f.EvictionStrategy
 	u := &upgrader{fleet: f, params: params, after: map[hypervisor.HostName]*inventory.Host{},
 		plan: UpgradePlan{Hosts: slices.Sorted(slices.Values(hosts)), Added: []hypervisor.HostName{},
 			Forward: []Incompatible{}, Back: []Incompatible{}, Steps: []UpgradeStep{},
@@ -156,9 +157,7 @@ func (u *upgrader) compare(new []inventory.Host) {
 		// Others are not looked at: they move as well.
 		vm.Constraints.With, vm.Constraints.Without, vm.Constraints.Groups = nil, nil, nil
 		source := at[oldName(v.Host)]
-		params := u.params
-		params.Strategy = u.fleet.EvictionStrategy
-		m := moving{&vm, params.Unmovable(evacuation.Terms{}, v.Strategy, v.Migratable) != evacuation.Keep}
+		m := moving{&vm, u.params.Unmovable(evacuation.Terms{}, v.Strategy, v.Migratable) != evacuation.Keep}
 		kind := m.kind(kinds[oldName(v.Host)])
 		to, alike := known[kind]
 		if !alike || source == nil {

@@ -37,8 +37,8 @@ func statusCommand() *cobra.Command {
 					if err != nil {
 						return err
 					}
-					s := client.MakeStatus(c, d.settings.Controller.Evacuation, d.Now())
-					if err := d.explainPlaceless(ctx, s.VMs, &placeless{}); err != nil {
+					s, err := d.status(ctx, c, &placeless{})
+					if err != nil {
 						return err
 					}
 					err = d.print(s, s.Table)

@@ -280,8 +280,8 @@ func vmListCommand(f *sessionFlags) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				s := client.MakeStatus(c, d.settings.Controller.Evacuation, d.Now())
-				if err := d.explainPlaceless(ctx, s.VMs, &placeless{}); err != nil {
+				s, err := d.status(ctx, c, &placeless{})
+				if err != nil {
 					return err
 				}
 				return d.alarmed(s, d.print(s.VMs, func(w io.Writer) error {

@@ -39,8 +39,8 @@ func (d *session) watch(ctx context.Context) error {
 	last := client.Watched{Terminal: isTerminal(d.out)}
 	var place placeless
 	return d.each(ctx, func(c *client.Cluster) (bool, error) {
-		s := client.MakeStatus(c, d.settings.Controller.Evacuation, d.Now())
-		if err := d.explainPlaceless(ctx, s.VMs, &place); err != nil {
+		s, err := d.status(ctx, c, &place)
+		if err != nil {
 			return false, err
 		}
 		if d.json {
@@ -150,17 +150,19 @@ type placeless struct {
 	at  time.Time
 }
 
-// explainPlaceless adds to the statuses of VMs that wait for a host why none takes them.
-func (d *session) explainPlaceless(ctx context.Context, vms []client.VM, p *placeless) error {
-	if now := d.Now(); p.why == nil || now.Sub(p.at) >= askAgain {
-		why, err := client.WhyPlaceless(ctx, d.Store, d.settings.Controller, vms, now)
+// status returns the state of a cluster, with why no host takes the VMs that wait for one.
+func (d *session) status(ctx context.Context, c *client.Cluster, p *placeless) (*client.Status, error) {
+	now := d.Now()
+	s := client.MakeStatus(c, d.settings.Controller.Evacuation, now)
+	if p.why == nil || now.Sub(p.at) >= askAgain {
+		why, err := client.WhyPlaceless(ctx, d.Store, d.settings.Controller, s.VMs, now)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		*p = placeless{why, now}
 	}
-	client.TellPlaceless(vms, p.why)
-	return nil
+	client.TellPlaceless(s.VMs, p.why)
+	return s, nil
 }
 
 // isTerminal reports whether the output is a terminal.
