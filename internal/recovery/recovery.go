@@ -198,7 +198,7 @@ func (r *Result) judge(in Input, says map[hypervisor.VMID]map[hypervisor.HostNam
 		all[vm] = true
 	}
 	for _, vm := range slices.Sorted(maps.Keys(all)) {
-		c := &one{vm: vm, stored: stored[vm], says: says[vm], told: told, epoch: in.Epoch,
+		c := &one{vm: vm, stored: stored[vm], says: says[vm], told: told, without: in.Without, epoch: in.Epoch,
 			given: given[vm], gone: gone[vm]}
 		v := c.verdict()
 		if host, decided := in.Decide[vm]; decided && v.Conflict != "" {
@@ -227,9 +227,11 @@ type one struct {
 	stored *store.VM // nil: the store does not know it
 	says   map[hypervisor.HostName]store.Holding
 	told   map[hypervisor.HostName]bool
-	epoch  uint64
-	given  int // the highest number of a migration that the store has and keeps
-	gone   int // that of one whose record is deleted: hosts may remember it, and would do nothing for another
+	// without are the hosts that cannot tell.
+	without []hypervisor.HostName
+	epoch   uint64
+	given   int // the highest number of a migration that the store has and keeps
+	gone    int // that of one whose record is deleted: hosts may remember it, and would do nothing for another
 }
 
 // whole reports whether a host has all of the VM, alive: it executes there, or it is paused.
@@ -278,6 +280,11 @@ func (c *one) rests(v *Finding, now time.Time) (all []*store.Rebuild) {
 	for _, l := range c.lives() {
 		if l.record.Host != "" && !c.told[l.record.Host] {
 			off[l.record.Host] = true
+		}
+	}
+	if v.next != nil { // the store is of before it was where it is: it may have been on any of them since
+		for _, host := range c.without {
+			off[host] = true
 		}
 	}
 	for _, host := range slices.Sorted(maps.Keys(off)) {

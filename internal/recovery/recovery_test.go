@@ -2,6 +2,7 @@ package recovery_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -97,6 +98,37 @@ func TestWhatMigrationsHaveLeftIsRemoved(t *testing.T) {
 				t.Errorf("it is numbered %d, want %d", next.Numbered, c.numbered)
 			}
 		})
+	}
+}
+
+// What may rest of a VM on a host that is off is removed when the host is on again, also where neither the
+// store nor another host knows that the VM was there. Where the store was right, it knows of all moves.
+func TestWhatMayRestOnAHostThatIsOffIsRemoved(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		stored *store.VM
+		want   []hypervisor.HostName
+	}{
+		{"the store does not know the VM", nil, []hypervisor.HostName{"n3", "n4"}},
+		{"it has moved since the backup", vm("n1", 1), []hypervisor.HostName{"n3", "n4"}},
+		{"it has not moved since the backup", vm("n2", 2), nil},
+	} {
+		in := recovery.Input{Without: []hypervisor.HostName{"n3", "n4"}, Hosts: []*store.Host{
+			{Host: hypervisor.Host{Name: "n1"}, Account: &store.HostInventory{}},
+			{Host: hypervisor.Host{Name: "n2"}, Account: &store.HostInventory{VMs: []store.Holding{runs(vm("n2", 2))}}},
+			{Host: hypervisor.Host{Name: "n3"}}, {Host: hypervisor.Host{Name: "n4"}}}}
+		if c.stored != nil {
+			in.VMs = []*store.VM{c.stored}
+		}
+		var got []hypervisor.HostName
+		for _, r := range recovery.Plan(in).Left {
+			if got = append(got, r.Source); r.Target != "n2" || r.Evidence.Proof != hypervisor.OperatorWord {
+				t.Errorf("%s: a record of %+v", c.name, r)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: what rests is removed on %v, want %v", c.name, got, c.want)
+		}
 	}
 }
 
