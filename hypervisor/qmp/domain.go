@@ -354,8 +354,8 @@ func (f found) Conflict() error {
 }
 
 // Find looks at the domain. One whose process has just ended is reaped first, and one that
-// could not be is tried again. With an error it answers what was seen last. The caller holds
-// the domain's lock.
+// could not be is tried again; a process that is only about to be ended is ended first. With an
+// error it answers what was seen last. The caller holds the domain's lock.
 func (d *domain) Find(ctx context.Context) (found, error) {
 	var f found
 	var err error
@@ -363,10 +363,11 @@ func (d *domain) Find(ctx context.Context) (found, error) {
 		f.Look = d.Seen()
 		f.Look.Alive = true
 	}
-	if !f.Look.Alive && d.Process() != nil {
+	if f.Rec, f.Job, f.VM = d.Present(); f.VM != nil && (!f.Look.Alive || err == nil && ends(f.Rec, f.Job, f.Look)) {
 		d.Settle(ctx)
+		f.Rec, f.Job, f.VM = d.Present()
+		f.Look.Alive = f.Look.Alive && f.VM != nil
 	}
-	f.Rec, f.Job, f.VM = d.Present()
 	if err == nil && lost(f.Job, f.VM) {
 		err = qemu.Refuse(hypervisor.Transient, "it could not be noted that its QEMU has ended; "+
 			"the VM may run at the target of job %s", f.Rec.Job)

@@ -21,6 +21,11 @@ func leftover(d *domainRecord, j *jobRecord, l look) bool {
 	return false
 }
 
+// ends reports whether the next step of a process is that it is ended.
+func ends(d *domainRecord, j *jobRecord, l look) bool {
+	return l.Alive && d != nil && (d.Ending || leftover(d, j, l))
+}
+
 // leftoverState: whatever a process is that is about to end, it does not run the VM.
 func leftoverState(d *domainRecord, j *jobRecord) hypervisor.DomainState {
 	switch {

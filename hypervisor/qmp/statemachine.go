@@ -403,7 +403,7 @@ func due(d *domainRecord, j *jobRecord, l look, now time.Time) nextStep {
 	switch {
 	case !l.Alive:
 		return stepReap
-	case d.Ending || leftover(d, j, l):
+	case ends(d, j, l):
 		return stepQuit
 	case receives(j):
 		return dueAtTarget(j, l)
