@@ -52,8 +52,12 @@ func (m *DiskMove) Image() string {
 	return m.From
 }
 
-// Conflict refuses what cannot be done while a disk moves.
+// Conflict refuses what cannot be done while a disk moves. When the move has failed, what is left of it is
+// removed a little later.
 func (m *DiskMove) Conflict() error {
+	if m.Phase == MoveFailed {
+		return Errorf(hypervisor.Transient, "what the move of its disk %s has left at %s is still to be removed", m.Disk, m.To)
+	}
 	return Errorf(hypervisor.Conflict, "its disk %s is on its way to %s", m.Disk, m.To)
 }
 
@@ -96,7 +100,7 @@ func (m *DiskMove) MaySwitch(disk string, rests bool) error {
 func (m *DiskMove) MayEnd(c hypervisor.EndDiskMove, rests bool) error {
 	switch {
 	case m.Disk != c.Disk:
-		return m.Conflict()
+		return Errorf(hypervisor.Conflict, "its disk %q does not move, but %s", c.Disk, m.Disk)
 	case rests && m.Phase == MoveReady && c.On == m.To:
 		return nil
 	case c.On != m.Image():
