@@ -330,7 +330,7 @@ func recordsAreTrue(w InvariantWorld) error {
 			continue
 		}
 		for _, c := range v.DiskChanges {
-			if c.Why == "" && !distrusted(w.HostRecord(v.Host)) {
+			if c.Why == "" && !standsInTrouble(w, v) && !distrusted(w.HostRecord(v.Host)) {
 				return fmt.Errorf("%s is to %s, and nothing says why it does not", vm, c.Words())
 			}
 		}
@@ -352,6 +352,14 @@ func recordsAreTrue(w InvariantWorld) error {
 		}
 	}
 	return nil
+}
+
+// standsInTrouble reports whether a VM does not run on its host, and its record says why. Nothing is changed on it
+// then.
+func standsInTrouble(w InvariantWorld, v *store.VM) bool {
+	return v.Trouble != "" && !slices.ContainsFunc(w.Copies(v.VM.ID), func(c fake.Copy) bool {
+		return c.Host == v.Host && c.State.Executes()
+	})
 }
 
 // distrusted reports whether a host lives that was said to be off. Until operators have started its
