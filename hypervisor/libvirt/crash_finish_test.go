@@ -19,7 +19,7 @@ import (
 // it, and the link is cut before it goes on.
 //
 // In the strict mode no two run. Otherwise two do, and the backend stops the source
-// within a second, unless libvirt takes so long that the backend has asked the target
+// within a second after libvirt has ended the migration, unless libvirt takes so long that the backend has asked the target
 // before. Either way one is left, with no human's help. In the long tier it is
 // lost in more ways than one.
 func TestTheAnswerOfTheTargetIsLost(t *testing.T) {
@@ -84,7 +84,7 @@ func (s *scene) losesAnswer(t *testing.T, number int, lose func(*round)) (lost b
 		t.Fatal(err)
 	}
 	d, twice := r.twice.length()
-	t.Logf("%s; two ran: %t, for %v", result, twice, d)
+	t.Logf("%s; two ran: %t, for %v, %v of it when libvirt had ended the migration", result, twice, d, r.twice.stoppable())
 	want := map[bool]string{false: endMoved, true: endStayed}[s.strict]
 	known := result == endSucceeded && asked && !s.strict                 // what is known was not in doubt
 	if lost && result != want && !known || twice && (s.strict || !lost) { // otherwise two may run for some milliseconds

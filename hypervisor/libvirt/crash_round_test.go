@@ -331,7 +331,8 @@ func (r *round) mend(dead *backendtest.Agent) error {
 type overlap struct {
 	mu          sync.Mutex
 	begin, last time.Time
-	heard       int64 // that a copy beat again, or what another had
+	heard       int64     // that a copy beat again, or what another had
+	held        time.Time // until when libvirt is known to have been at its migration: a pause has to wait for that
 }
 
 // note takes what was heard until now.
@@ -352,6 +353,20 @@ func (o *overlap) length() (d time.Duration, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.last.Sub(o.begin), o.heard > 0
+}
+
+// hold takes in that libvirt is still at the migration.
+func (o *overlap) hold(now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.held = now
+}
+
+// stoppable is how long it was while libvirt could have been told to end it.
+func (o *overlap) stoppable() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return max(0, min(o.last.Sub(o.begin), o.last.Sub(o.held)))
 }
 
 // watch hears the guest: when it first beats at its target, and whether two beat.

@@ -206,7 +206,7 @@ func (o *operator) neverBegun() (result string, where name) {
 	return endUnbegun, hosta
 }
 
-// judgeOverlap: only by a mistake of libvirt's may two run, and not for long. It
+// judgeOverlap: only by a mistake of libvirt's may two run, and not for long after libvirt takes orders again. It
 // makes that one only where a libvirtd or the link was lost. Where the target's QEMU dies before libvirt has told its
 // source that the guest runs, the source goes on from the switch-over, after the death: see docs/known-hypervisor-faults.md.
 func (r *round) judgeOverlap() {
@@ -217,8 +217,9 @@ func (r *round) judgeOverlap() {
 	case !ok:
 	case r.strict || !lost:
 		r.fail("two copies ran for %v", d)
-	case d > time.Second && r.victim != sourceDaemon:
-		r.fail("libvirt let two copies run, and they did for %v", d)
+	case r.twice.stoppable() > time.Second && r.victim != sourceDaemon:
+		r.fail("libvirt let two copies run, and they did for %v, %v of it when libvirt had ended the migration", d,
+			r.twice.stoppable())
 	}
 }
 
@@ -333,6 +334,17 @@ func (r *round) anew(where name) error {
 // ended is "in shutdown" for a moment, whether its guest ran or stood.
 func runs(s lv.DomainState) bool { return s == lv.DOMAIN_RUNNING || s == lv.DOMAIN_BLOCKED }
 
+// holds reports whether the source's libvirtd is still at the migration. It has let the guest run again then, and pauses
+// it only when it has cleared away: with a slow disk, seconds later.
+// Source: libvirt v9.0.0 src/qemu/qemu_migration.c (qemuMigrationSrcPerformJob: qemuMigrationJobFinish comes last, and
+// virDomainSuspend waits for it).
+func (r *round) holds() bool {
+	ctx, cancel := context.WithTimeout(r.ctx, 2*time.Second)
+	defer cancel()
+	info, err := r.Virsh(ctx, string(hosta), "domjobinfo", domainOf(r.vm.ID))
+	return err == nil && !strings.Contains(info, "None")
+}
+
 // sample looks all the time at what libvirt itself says: whether the VM runs twice, or
 // is nowhere. In a round it moves one way only: what runs at the target and then,
 // asked later, at the source, runs twice.
@@ -361,6 +373,9 @@ func (r *round) sample() {
 		case r.strict:
 			r.fail("both libvirtds say that it runs")
 			return
+		case r.holds():
+			r.twice.hold(time.Now())
+			since = time.Time{}
 		case since.IsZero():
 			since = time.Now()
 		case time.Since(since) > 1500*time.Millisecond && r.victim != sourceAgent:

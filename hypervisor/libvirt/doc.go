@@ -28,7 +28,8 @@
 //     that libvirt lets run again, as soon as it sees it, and asks for evidence: the
 //     domain is Unresolved and its job Broken. Between libvirt's decision and the pause
 //     both copies may execute: for some milliseconds while our process lives and
-//     reaches libvirtd, otherwise until it does.
+//     reaches libvirtd, otherwise until it does. libvirt takes no order before it has
+//     cleared its migration away; with a busy disk that was seen to take four seconds.
 //   - With Config.Strict there is no gap: the target waits, paused, until Activate with
 //     evidence that its source is gone. The price is downtime: what libvirt needs to
 //     take the source down, 200 ms or more, and what your controller needs to see that

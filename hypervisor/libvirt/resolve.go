@@ -59,18 +59,19 @@ type hostAnswer struct {
 	err    error // why it does not answer
 }
 
-// ask asks one host about a VM and its job. One that does not say its name is called
-// as its error does, or by its part.
+// ask asks one host about a VM and its job. The job comes first: a backend notes what a job makes of its VM before it
+// notes that the job has ended, so that the VM is never older than the end of the job. One that does not say its name
+// is called as its error does, or by its part.
 func ask(ctx context.Context, hv hypervisor.Hypervisor, part hypervisor.HostName,
 	vm hypervisor.VMID, job hypervisor.JobID) hostAnswer {
 	w := hostAnswer{hv: hv, name: part}
 	var h hypervisor.Host
 	if h, w.err = hv.Host(ctx); w.err == nil {
 		w.name = h.Name
-		w.domain, w.err = hv.Domain(ctx, vm)
+		w.job, w.err = hv.Progress(ctx, job)
 	}
 	if w.err == nil {
-		w.job, w.err = hv.Progress(ctx, job)
+		w.domain, w.err = hv.Domain(ctx, vm)
 	}
 	if e, ok := errors.AsType[*hypervisor.Error](w.err); ok {
 		w.name = cmp.Or(e.Host, w.name)

@@ -206,6 +206,49 @@ func TestResolveStopsAtARefusal(t *testing.T) {
 	}
 }
 
+// A changing is a host that says something else after its first answer.
+type changing struct {
+	puppet
+	then  puppet
+	asked *int
+}
+
+func (c changing) now() puppet {
+	if *c.asked++; *c.asked > 1 {
+		return c.then
+	}
+	return c.puppet
+}
+
+func (c changing) Domain(ctx context.Context, vm hypervisor.VMID) (hypervisor.Domain, error) {
+	return c.now().Domain(ctx, vm)
+}
+
+func (c changing) Progress(ctx context.Context, job hypervisor.JobID) (hypervisor.Progress, error) {
+	return c.now().Progress(ctx, job)
+}
+
+// A source that has died, and notes between two answers that its target may have the VM, is not taken for one
+// that nothing is open about: it would refuse to start the VM.
+func TestResolveDoesNotTakeTheStartOfAJobWithTheEndOfIt(t *testing.T) {
+	var did []string
+	source := changing{asked: new(int),
+		puppet: puppet{name: "n1", did: &did, domain: hypervisor.Domain{State: hypervisor.Crashed, Job: j1},
+			job: hypervisor.Progress{Status: hypervisor.JobActive}},
+		then: puppet{name: "n1", did: &did, domain: hypervisor.Domain{State: hypervisor.Crashed, Job: j1, Unresolved: true},
+			job: hypervisor.Progress{Status: hypervisor.JobBroken}}}
+	target := puppet{name: "n2", did: &did, job: hypervisor.Progress{Status: hypervisor.JobFailed}}
+	for range 2 {
+		_, err := libvirt.Resolve(t.Context(), source, target, web, j1)
+		if abandoned := strings.Contains(strings.Join(did, " "), "n1 Abandon"); (err == nil) != abandoned {
+			t.Errorf("done: %q, error %v", did, err)
+		}
+	}
+	if len(did) == 0 {
+		t.Error("the VM was not given up")
+	}
+}
+
 func TestResolveAsksForNames(t *testing.T) {
 	for _, job := range []hypervisor.JobID{"", j1} {
 		for _, vm := range []hypervisor.VMID{"", web} {
