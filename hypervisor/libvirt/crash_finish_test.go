@@ -19,7 +19,7 @@ import (
 // it, and the link is cut before it goes on.
 //
 // In the strict mode no two run. Otherwise two do, and the backend stops the source
-// within a second after libvirt has ended the migration, unless libvirt takes so long that the backend has asked the target
+// as soon as libvirt has ended the migration, unless libvirt takes so long that the backend has asked the target
 // before. Either way one is left, with no human's help. In the long tier it is
 // lost in more ways than one.
 func TestTheAnswerOfTheTargetIsLost(t *testing.T) {
