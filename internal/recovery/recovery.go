@@ -276,11 +276,9 @@ func (c *one) rests(v *Finding, now time.Time) (all []*store.Rebuild) {
 			leave(host, hypervisor.ProcessReaped, "agent/"+string(host))
 		}
 	}
-	off := map[hypervisor.HostName]bool{} // where it was, by an operator's word: it cannot tell
+	off := map[hypervisor.HostName]bool{} // where it was, by an operator's word
 	for _, l := range c.lives() {
-		if l.record.Host != "" && !c.told[l.record.Host] {
-			off[l.record.Host] = true
-		}
+		off[l.record.Host] = true
 	}
 	if v.next != nil { // the store is of before it was where it is: it may have been on any of them since
 		for _, host := range c.without {
@@ -288,7 +286,9 @@ func (c *one) rests(v *Finding, now time.Time) (all []*store.Rebuild) {
 		}
 	}
 	for _, host := range slices.Sorted(maps.Keys(off)) {
-		leave(host, hypervisor.OperatorWord, "operator")
+		if host != "" && !c.told[host] { // else it has told what rests there
+			leave(host, hypervisor.OperatorWord, "operator")
+		}
 	}
 	return all
 }

@@ -109,20 +109,23 @@ func TestWhatMayRestOnAHostThatIsOffIsRemoved(t *testing.T) {
 		stored *store.VM
 		want   []hypervisor.HostName
 	}{
-		{"the store does not know the VM", nil, []hypervisor.HostName{"n3", "n4"}},
-		{"it has moved since the backup", vm("n1", 1), []hypervisor.HostName{"n3", "n4"}},
-		{"it has not moved since the backup", vm("n2", 2), nil},
+		{"the store does not know the VM", nil, []hypervisor.HostName{"n5", "n3", "n4"}},
+		{"it has moved since the backup", vm("n1", 1), []hypervisor.HostName{"n5", "n3", "n4"}},
+		{"it has not moved since the backup", vm("n2", 2), []hypervisor.HostName{"n5"}},
 	} {
-		in := recovery.Input{Without: []hypervisor.HostName{"n3", "n4"}, Hosts: []*store.Host{
+		in := recovery.Input{Without: []hypervisor.HostName{"n3", "n4", "n5"}, Hosts: []*store.Host{
 			{Host: hypervisor.Host{Name: "n1"}, Account: &store.HostInventory{}},
 			{Host: hypervisor.Host{Name: "n2"}, Account: &store.HostInventory{VMs: []store.Holding{runs(vm("n2", 2))}}},
-			{Host: hypervisor.Host{Name: "n3"}}, {Host: hypervisor.Host{Name: "n4"}}}}
+			{Host: hypervisor.Host{Name: "n3"}}, {Host: hypervisor.Host{Name: "n4"}},
+			// n5 had told before it was said to be off.
+			{Host: hypervisor.Host{Name: "n5"}, Account: &store.HostInventory{VMs: []store.Holding{rests(vm("n1", 1))}}}}}
 		if c.stored != nil {
 			in.VMs = []*store.VM{c.stored}
 		}
 		var got []hypervisor.HostName
 		for _, r := range recovery.Plan(in).Left {
-			if got = append(got, r.Source); r.Target != "n2" || r.Evidence.Proof != hypervisor.OperatorWord {
+			proof := map[bool]hypervisor.Proof{false: hypervisor.OperatorWord, true: hypervisor.ProcessReaped}[r.Source == "n5"]
+			if got = append(got, r.Source); r.Target != "n2" || r.Evidence.Proof != proof {
 				t.Errorf("%s: a record of %+v", c.name, r)
 			}
 		}
