@@ -203,13 +203,16 @@ func arguments(pid int) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 }
 
-// recognize answers nil for what is no QEMU of a host.
+// recognize answers nil for what is no QEMU of a host of this test: those of the test before may still be ending.
 func (w *checker) recognize(pid int, argv []string) *qemuPath {
 	at := slices.Index(argv, "-pidfile")
 	if filepath.Base(argv[0]) != "qemu-system-x86_64" || at < 0 {
 		return nil
 	}
-	path, _ := filepath.Rel(w.dir, argv[at+1])
+	path, err := filepath.Rel(w.dir, argv[at+1])
+	if err != nil || !filepath.IsLocal(path) {
+		return nil
+	}
 	host, _, _ := strings.Cut(path, "/")
 	for i, arg := range argv[:len(argv)-1] {
 		name, isGuest := strings.CutPrefix(argv[i+1], "guest=")
