@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,14 +69,16 @@ func begin(t *testing.T, lab *libvirttest.Lab, dir string, n int) (names []strin
 	return names
 }
 
-// domains are the names of the domains of a host that run.
+// domains are the names of the domains of a host, sorted: virsh lists those that run in the order in which they came.
 func domains(t *testing.T, lab *libvirttest.Lab, host string) string {
 	t.Helper()
 	out, err := lab.Virsh(t.Context(), host, "list", "--all", "--name")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Join(strings.Fields(out), " ")
+	names := strings.Fields(out)
+	slices.Sort(names)
+	return strings.Join(names, " ")
 }
 
 // TestDrain empties a host on which three guests run, two at a time.
