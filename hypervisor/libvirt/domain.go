@@ -189,7 +189,7 @@ func (d *domain) Answer(ctx context.Context) (hypervisor.Domain, error) {
 
 // Do does something to the domain in libvirt. What is not there answers NotFound.
 func (d *domain) Do(ctx context.Context, act func(*libvirt.Domain) error) error {
-	return d.Node.Conn.Act(ctx, func(c *conn.Connect) error {
+	err := d.Node.Conn.Act(ctx, func(c *conn.Connect) error {
 		dom, err := c.LookupDomainByName(d.Name)
 		if err != nil {
 			return err
@@ -197,6 +197,25 @@ func (d *domain) Do(ctx context.Context, act func(*libvirt.Domain) error) error 
 		defer func() { _ = dom.Free() }()
 		return act(dom)
 	})
+	if k := backend.KindOf(err); err != nil && (k == hypervisor.Unknown || k == hypervisor.Transient) {
+		return d.halfStarted(ctx, k, err)
+	}
+	return err
+}
+
+// halfStarted adds to an error what may be the cause, where libvirt shows the domain as one that it is starting. A
+// libvirtd that was killed before it had noted the domain's process leaves it so: the next libvirtd starts nothing, and
+// lets nothing else be done with the domain, for ever.
+// Source: libvirt v9.0.0 src/qemu/qemu_process.c (qemuProcessReconnectHelper leaves a domain without a process alone).
+func (d *domain) halfStarted(ctx context.Context, k hypervisor.Kind, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statsTimeout)
+	defer cancel()
+	s, failed := conn.Ask(ctx, d.Node.Conn, func(c *conn.Connect) (observation, error) { return look(c, d.Name, false) })
+	if failed != nil || s.Run != runPausedStarting {
+		return err
+	}
+	return backend.Errorf(k, "%w: libvirt says that it is starting the VM; if that lasts, its libvirtd was killed in a "+
+		"start: stop libvirtd, remove /run/libvirt/qemu/%s.xml if it says pid='0', start libvirtd", err, d.Name)
 }
 
 // hear keeps what an event tells that cannot be asked for later, and reports whether that is

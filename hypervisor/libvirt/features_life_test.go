@@ -3,8 +3,10 @@
 package libvirt_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +18,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor/libvirt"
 	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/guest"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // reserve has the kernel keep huge pages of 2 MiB until the test ends, and both hosts
@@ -238,4 +241,39 @@ func TestLibvirtdMayDieWhileVMsRun(t *testing.T) {
 	for _, id := range ids {
 		w.Do(hosta, id, hypervisor.Forget{})
 	}
+}
+
+// A libvirtd that was killed in a start, before it had a process, shows the domain as one that it starts, and does
+// nothing with it. The host says what to do, and that helps.
+func TestLibvirtdMayDieWhileItStartsAVM(t *testing.T) {
+	testutil.Long(t)
+	w := newTrial(t, nil)
+	const id = vmid("suite/half")
+	w.start(hosta, w.vm(id, calm))
+	file := w.Outside(string(hosta), "/run/libvirt/qemu/"+domainOf(id)+".xml")
+	w.KillDaemon(string(hosta))
+	pid, err := w.QEMU(string(hosta), domainOf(id))
+	if err == nil {
+		err = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	text, errRead := os.ReadFile(file)
+	if err = errors.Join(err, errRead); err != nil {
+		t.Fatal(err)
+	}
+	// What libvirt 9.0 has written when the file appears, seen with a kill at that moment.
+	half := regexp.MustCompile(`<domstatus [^>]*>`).ReplaceAll(text, []byte(`<domstatus state='paused' reason='starting up' pid='0'>
+  <job type='none' async='start' flags='0x0'/>`))
+	if err := os.WriteFile(file, half, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.StartDaemonAsItIs(string(hosta))
+	w.Becomes(hosta, id, hypervisor.Starting)
+	err = w.hosts[hosta].Do(t.Context(), id, hypervisor.Kill{})
+	if err == nil || !strings.Contains(err.Error(), "remove /run/libvirt/qemu/"+domainOf(id)+".xml") {
+		t.Errorf("a kill answers %v", err)
+	}
+	w.restartDaemon(hosta)
+	w.Eventually("it has crashed", func() bool { return !w.Domain(hosta, id).State.Executes() })
+	w.start(hosta, w.vm(id, calm))
+	w.ends(hosta, id)
 }
