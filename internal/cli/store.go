@@ -149,6 +149,9 @@ func accounts(out io.Writer, in recovery.Input, plan *recovery.Result, why *stor
 		fmt.Fprintf(t, "%s\tnot yet\tby the store: %s\n", client.Plain(string(h)),
 			client.Plain(strings.Join(said(in, h), ", ")))
 	}
+	for _, h := range plan.Unknown {
+		fmt.Fprintf(t, "%s\toff, by --without\tneither the store nor a host knows it: check the name\n", client.Plain(string(h)))
+	}
 	if len(plan.Findings) > 0 {
 		fmt.Fprintln(t, "\nVM\tSTORE SAYS\tIS\tWHY")
 	}

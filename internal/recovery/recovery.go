@@ -37,8 +37,11 @@ type Input struct {
 
 // A Result is what is to be written.
 type Result struct {
-	Told     []hypervisor.HostName // hosts whose agents have told what they have
-	Missing  []hypervisor.HostName // that have not
+	Told    []hypervisor.HostName // hosts whose agents have told what they have
+	Missing []hypervisor.HostName // that have not
+	// Unknown are hosts of [Input.Without] that neither the store nor a host that has told names: they may have come
+	// since the backup, or their names are wrong.
+	Unknown  []hypervisor.HostName `json:",omitempty"`
 	Clusters []string              // that the hosts have seen, besides the store's own
 	Findings []Finding             // of VMs about which there is something to say, by VM
 	Obsolete []*store.Migration    // unfinished: they are of the past
@@ -104,6 +107,11 @@ func Plan(in Input) *Result {
 			r.Told = append(r.Told, h)
 		case !slices.Contains(in.Without, h):
 			r.Missing = append(r.Missing, h)
+		}
+	}
+	for _, h := range in.Without {
+		if !named[h] {
+			r.Unknown = append(r.Unknown, h)
 		}
 	}
 	r.judge(in, says, told)

@@ -368,3 +368,12 @@ func TestNothingIsWrittenWhileAHostOrAnOperatorHasToSpeak(t *testing.T) {
 		t.Errorf("the store is %+v, %v", h, err)
 	}
 }
+
+// A host that is confirmed to be off may have come since the backup: it is accepted, and said.
+func TestAHostThatNothingKnowsIsSaid(t *testing.T) {
+	r := recovery.Plan(recovery.Input{Without: []hypervisor.HostName{"n1", "n33"},
+		Hosts: []*store.Host{{Host: hypervisor.Host{Name: "n1"}}}})
+	if diff := cmp.Diff([]hypervisor.HostName{"n33"}, r.Unknown); diff != "" {
+		t.Errorf("unknown (-want +got):\n%s", diff)
+	}
+}
