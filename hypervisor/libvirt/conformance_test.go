@@ -5,7 +5,6 @@ package libvirt_test
 import (
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/godwit-vm/godwit/conformance"
 	"github.com/godwit-vm/godwit/hypervisor"
@@ -53,7 +52,7 @@ func newSuiteLab(t *testing.T, accel string) *conformance.Lab {
 		Reopen:      w.open,
 		KillVM:      func(n name, id vmid) error { return w.signal(n, id, syscall.SIGKILL) },
 		CutLink:     func() error { w.CutLink(); return nil },
-		PeerTimeout: 3 * time.Second, // libvirttest: keepalive_interval times keepalive_count
+		PeerTimeout: libvirttest.PeerTimeout,
 		MendLink:    func() error { w.MendLink(); return nil },
 		ResetLink:   func() error { w.ResetLink(); return nil },
 		Restart:     w.restart,

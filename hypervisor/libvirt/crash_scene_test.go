@@ -58,7 +58,7 @@ func newScene(t *testing.T, strict bool) *scene {
 	if !testutil.HasKVM() {
 		accel = domxml.QEMU
 	}
-	s := &scene{Lab: libvirttest.Shared(t, libvirttest.Options{}), t: t, strict: strict,
+	s := &scene{Lab: libvirttest.Shared(t, libvirttest.Options{QuickLoss: true}), t: t, strict: strict,
 		dir: t.TempDir(), hosts: map[name]*backendtest.Host{}, eyes: map[name]*conn.Conn{}}
 	s.rom = s.Guest(t, crashGuest)
 	peers := map[string]string{}

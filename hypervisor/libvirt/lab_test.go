@@ -98,7 +98,7 @@ func worldOf(t testing.TB, o libvirttest.Options, accel string,
 func (w *world) config(n name) libvirt.Config {
 	c := libvirt.Config{Name: n, Dir: filepath.Join(w.dir, string(n)), URI: w.URI(string(n)),
 		Peer: w.PeerURI(string(n)), Memory: 4 * hypervisor.GiB, CPUs: 64, Accelerator: w.accel,
-		DebugDir: "/run", Timeout: 30 * time.Second, KeepAlive: time.Second,
+		DebugDir: "/run", Timeout: 30 * time.Second, KeepAlive: 2 * time.Second,
 		Grace: 500 * time.Millisecond,
 		Reach: func(peer string) string {
 			for _, h := range []name{hosta, hostb} {

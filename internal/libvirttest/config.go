@@ -2,7 +2,10 @@
 
 package libvirttest
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Paths inside the hosts.
 const (
@@ -14,20 +17,31 @@ const (
 	daemonCnf = "/etc/libvirt/libvirtd.conf"
 )
 
+// PeerTimeout is after how long at least without an answer a libvirtd gives up its peer: keepalive_interval times
+// keepalive_count. With less a machine that is busy loses peers that are there.
+const PeerTimeout = 10 * time.Second
+
+// keepalive returns libvirt's interval, in seconds, and count.
+func (o Options) keepalive() (interval, count int) {
+	if o.QuickLoss {
+		return 1, 3
+	}
+	return 2, int(PeerTimeout / (2 * time.Second))
+}
+
 // hostsText lets the two hosts find each other.
 const hostsText = "127.0.0.1 localhost\n10.99.0.1 hosta\n10.99.0.2 hostb\n"
 
-// libvirtdConf is the daemon's configuration. A peer that is lost is given up after
-// three to four seconds.
+// libvirtdConf is the daemon's configuration.
 const libvirtdConf = `listen_tcp = 1
 auth_tcp = "none"
 auth_unix_rw = "none"
 unix_sock_rw_perms = "0700"
-host_uuid = "%s"
-log_outputs = "2:file:%s"
+host_uuid = "%[1]s"
+log_outputs = "2:file:%[2]s"
 log_filters = "3:object 3:util 3:rpc 3:event 3:daemon 3:conf 3:node_device"
-keepalive_interval = 1
-keepalive_count = 3
+keepalive_interval = %[3]d
+keepalive_count = %[4]d
 `
 
 // qemuConf is the configuration of libvirt's QEMU driver. There is no logging
@@ -42,14 +56,16 @@ cgroup_controllers = []
 namespaces = []
 stdio_handler = "file"
 migration_address = "0.0.0.0"
-migration_host = "%s"
-keepalive_interval = 1
-keepalive_count = 3
+migration_host = "%[1]s"
+keepalive_interval = %[2]d
+keepalive_count = %[3]d
 `
 
 // files are the texts that a host boots with, by path inside.
 func (h *host) files() map[string]string {
-	libvirtd, qemu := fmt.Sprintf(libvirtdConf, h.uuid(), daemonLog), fmt.Sprintf(qemuConf, h.name)
+	interval, count := h.lab.options.keepalive()
+	libvirtd := fmt.Sprintf(libvirtdConf, h.uuid(), daemonLog, interval, count)
+	qemu := fmt.Sprintf(qemuConf, h.name, interval, count)
 	if dir := h.lab.tls; dir == "" {
 		libvirtd += "listen_tls = 0\n"
 	} else {

@@ -35,6 +35,9 @@ type Options struct {
 	// encryption, and has libvirtd listen for it (see [Lab.PeerTLSURI]). Default: no
 	// certificates.
 	TLS bool
+	// QuickLoss has libvirtds give up a peer that does not answer after three to four seconds. It is for tests that
+	// accept that a migration fails, as one does on a busy machine then. Default: after [PeerTimeout], and two seconds more.
+	QuickLoss bool
 }
 
 // A Lab is two hosts and the switch between them. Its methods fail the test of [New]
