@@ -125,9 +125,7 @@ func TestALeaderThatIsStoppedIsLeftBehind(t *testing.T) {
 	}
 	reader := openWith(t, etcdstore.Config{Endpoints: c.Endpoints, Timeout: 6 * time.Second})
 	for range 30 { // it is connected to all of them
-		if _, err := reader.Get(ctx, vmOn("counter", "").Key()); err != nil {
-			t.Fatal(err)
-		}
+		eventually(t, func() error { _, err := reader.Get(ctx, vmOn("counter", "").Key()); return err }, harmless...)
 	}
 	leader := c.Leader()
 	c.Pause(leader)
@@ -340,7 +338,7 @@ func TestClose(t *testing.T) {
 func TestADeafWatchIsNoticed(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	s := openWith(t, etcdstore.Config{Endpoints: c.Endpoints, Timeout: 2 * time.Second})
+	s := openWith(t, etcdstore.Config{Endpoints: c.Endpoints, Timeout: 8 * time.Second})
 	vm := put(t, s, vmOn("v", "n1"))
 	for _, of := range []store.Feed{store.Everything, {Host: "n1"}} {
 		at := changes(t, s, of, 0).Next

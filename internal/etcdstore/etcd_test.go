@@ -54,10 +54,16 @@ func put(t testing.TB, s store.Store, r store.Record, while ...store.Record) sto
 	return stored
 }
 
-// changes asks for changes that must be answered.
-func changes(t testing.TB, s store.Store, of store.Feed, since store.Revision) store.Changes {
+// changes asks for changes that must be answered, again where the cluster takes longer than the store waits.
+func changes(t testing.TB, s store.Store, of store.Feed, since store.Revision) (c store.Changes) {
 	t.Helper()
-	c, err := s.Changes(context.WithoutCancel(t.Context()), of, since)
+	err := testutil.Poll(context.WithoutCancel(t.Context()), testutil.DefaultLimit, func() (err error) {
+		c, err = s.Changes(context.WithoutCancel(t.Context()), of, since)
+		if err != nil && !errors.Is(err, store.Unavailable) && !errors.Is(err, store.Unanswered) {
+			return testutil.Stop(err)
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatalf("Changes of %+v since %d: %v", of, since, err)
 	}
