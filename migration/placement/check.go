@@ -29,7 +29,7 @@ type Class uint8
 const (
 	Policy   Class = iota // an operator's wish
 	Capacity              // an amount that runs out
-	Physics               // the VM would not run there
+	Physics               // what force never overrules: mostly, the VM would not run there
 )
 
 // String names the class.

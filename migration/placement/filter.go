@@ -10,9 +10,11 @@ import (
 // options is short for what every condition takes.
 type options = Options
 
-// A row is a [Filter]. Three lists in filter_skip.go save time, and decide nothing: ofFacts names those that look
-// at nothing of a host but its Facts, idle those that refuse no host when a VM asks for nothing of their
-// kind, dormant those that [AsksMore] and [SaysMore] know. A row that is in none of them is always asked.
+// A row is a [Filter]. Three lists in filter_skip.go say when a row need not be asked. ofFacts names the rows that look
+// at nothing of a host but its Facts, and idle those that refuse no host when a VM asks for nothing of their
+// kind. dormant names those that refuse only where [AsksMore] or [SaysMore] holds: until then controllers and
+// the simulator do not ask them. A row that looks at something else, such as the labels of a host, must not be there: it is a
+// basic condition, in check.go. A row that is in none of the lists is always asked.
 type row struct {
 	name    string
 	class   Class

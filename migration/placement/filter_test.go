@@ -65,12 +65,26 @@ func run(t *testing.T, rows []row) {
 			for _, reason := range s.check() {
 				lines = append(lines, reason.String())
 				told[reason.Check] = true
+				s.isAsked(t, reason.Check)
 			}
 			if diff := cmp.Diff(r.want, strings.Join(lines, "\n")); diff != "" {
 				t.Errorf("reasons (-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+// isAsked wants of a filter that refuses that controller and simulator ask it: they ask the basic ones alone until a VM
+// asks for more or a host says more.
+func (s *scene) isAsked(t *testing.T, filter string) {
+	t.Helper()
+	source := placement.Host{Facts: s.from}
+	if i := slices.Index(placement.FilterNames(), filter); i < len(placement.Basic()) || s.vm.Disk > 0 ||
+		!placement.FitsAll(placement.Basic(), s.vm, s.host, s.o) || placement.AsksMore(s.c) || placement.SaysMore(s.host) || placement.SaysMore(&source) {
+		return
+	}
+	t.Errorf("%s refuses by something that AsksMore and SaysMore do not look at: controllers would not ask it; a filter by "+
+		"size, marks, labels or taints of a host belongs to the basic ones, in check.go", filter)
 }
 
 func group(policy placement.GroupPolicy, most int, domain string) []placement.GroupRule {
