@@ -33,7 +33,7 @@
 // migration. What is known of it follows from the stored migrations.
 //
 // A VM that is off and is to run is started by the agent of its host. Where that host takes no
-// VM, because it is drained, closed, full or not heard, the controller gives it to another: a
+// VM, because it is drained, cordoned, full or not heard, the controller gives it to another: a
 // store.Rebuild with the word of the old host's agent that the VM is off is stored first.
 //
 // A notification that is lost costs at most [Config.Resync], a failed write [Config.Retry].
@@ -78,8 +78,8 @@
 // decides about one host, and [FailoverConfig.StormShare] about all; [FailoverController] carries it out.
 //
 // A host whose agent begins may have been away while its VMs went elsewhere, and while the store was
-// set back to before that. Its agent is admitted by the leader, when that has listened who knows a
-// newer store: see [Hearing].
+// set back to before that. Its agent is admitted by the leader, when that has asked all hosts whether one knows a
+// newer store.
 //
 // A caller (1) lets one failover controller write at a time, by giving it a store.FencedStore as store;
 // (2) gives every agent a lease; (3) lets agents start nothing while the record of

@@ -47,7 +47,7 @@
 // that the conditions on a target look at (package placement).
 //
 // [HostAttributes] and [VMAttributes] are the fields of godwit's own YAML, [Shared] is what hosts and
-// VMs refer to by name, and a [attributeReader] turns them into [placement.Facts] and
+// VMs refer to by name, and the reader turns them into [placement.Facts] and
 // [placement.Constraints]. In short:
 //
 //	aggregates: {ssd: {disks: "ssd, nvme", filter_tenant_id: shop}}

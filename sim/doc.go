@@ -48,7 +48,7 @@
 // beside the controller watches for them, has hosts cut from power, and has their VMs
 // rebuilt elsewhere.
 //
-// A world of package sim alone is faster: it knows by itself which hosts are silent.
+// A world without this part is faster: it knows by itself which hosts are silent.
 //
 // # Fault injection
 //

@@ -37,6 +37,7 @@ func TestThePageOnEmbeddingShowsTheExamples(t *testing.T) {
 	page := read(t, "../../docs/embedding.md")
 	for name, file := range map[string]string{"ExampleNewLife": "store/newlife_example_test.go",
 		"ExamplePlan": "evacuation/example_test.go", "ExampleDecide": "migration/placement/choose_example_test.go",
+		"ExampleIndex":    "migration/placement/example_test.go",
 		"ExampleProblems": "inventory/embed_example_test.go", "ExampleAsk": "inventory/embed_example_test.go"} {
 		_, body, _ := strings.Cut(read(t, "../../"+file), "func "+name+"() {\n")
 		body, _, is := strings.Cut(body, "\t// Output")

@@ -48,7 +48,7 @@ constraints are recorded as debts. --compat is for legacy clients: a request wit
 --force counts as forced, while --force=false does not.
 
 An accepted VM that can be migrated gets a prediction: how long its migration takes alone and how
-long the guest stands, p10 to p90 as measured migrations of its class tell: see docs/prediction.md.
+long the guest is paused, p10 to p90 as measured migrations of its class tell: see docs/prediction.md.
 
 --filters names the constraints that are checked (default: all); hard constraints are always checked.
 --weighers changes the weight of a preference: memory=2,busy=-3.

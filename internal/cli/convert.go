@@ -35,7 +35,7 @@ What writes a fleet of these:
     virsh capabilities > n1/capabilities.xml
 
 It is written as the text format of htools, for hbal -t, hspace -t and the like. It holds sizes, where VMs
-are, which of them are to be apart, which hosts are closed, and which VMs do not move. What it cannot hold
+are, which of them are to be apart, which hosts are cordoned, and which VMs do not move. What it cannot hold
 is left out, and a warning names each kind with a count and an example:
 
   conditions on labels of hosts, groups of nodes among them, and taints; availability zones,

@@ -121,7 +121,7 @@ const (
 const (
 	unmovableUsage = "`WHAT` happens to VMs that cannot be migrated:\nKeep, ShutDown or Restart " +
 		"(default: the scenario's)"
-	graceUsage = "`TIME` for their guests to shut down (default 1m)"
+	graceUsage = "`TIME` to shut down for guests that --unmovable shuts down (default 1m)"
 )
 
 func plannerDrainCommand() *cobra.Command {
@@ -149,7 +149,7 @@ func plannerDrainCommand() *cobra.Command {
 	addWorkloads(flags, &f.workloads)
 	addPlanOutput(flags, &f.output)
 	f.fleet.Add(c)
-	flags.StringArrayVar(&f.vary, "vary", nil, "how the worlds `DIFFER`: see above")
+	flags.StringArrayVar(&f.vary, "vary", nil, "`DISTRIBUTION` of what differs between worlds: see above")
 	return c
 }
 
@@ -292,7 +292,7 @@ func verdict(f *whatif.Forecast) error {
 type butFor []hypervisor.VMID
 
 func (b butFor) Error() string {
-	return fmt.Sprintf("in time but for %s: the reasons are above", humanize.List(short(b)))
+	return fmt.Sprintf("in time except for %s: the reasons are above", humanize.List(short(b)))
 }
 
 func (butFor) Is(target error) bool { return target == ErrPlanNotDone }

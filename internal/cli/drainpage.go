@@ -115,7 +115,7 @@ func (d drainPage) table(t io.Writer) {
 	}
 	fmt.Fprint(t, "\tBEGINS\tTAKES\tP10–P90\tDOWNTIME\tP10–P90")
 	if d.Samples != nil {
-		fmt.Fprint(t, "\tP95 TAKES\tP95 DOWNTIME")
+		fmt.Fprint(t, "\tTAKES, P95 OF WORLDS\tDOWNTIME, P95 OF WORLDS")
 	}
 	fmt.Fprintln(t)
 	rows := 0
@@ -271,15 +271,15 @@ func (d drainPage) empty() string {
 	case 0:
 		return "empty"
 	case 1:
-		return "empty but for it"
+		return "empty except " + sim.Short(d.Left[0])
 	}
-	return "empty but for them"
+	return fmt.Sprintf("empty except %d VMs", len(d.Left))
 }
 
 // ranges prints where the ranges of the table come from.
 func (d drainPage) ranges(out io.Writer) {
 	if r := d.EmptyRange; r != nil && d.Moves > 0 {
-		fmt.Fprintf(out, "p10 to p90, as far as the model may be off: %s\n", spans(*r))
+		fmt.Fprintf(out, "p10 to p90, as far as the model of a migration may be off: %s\n", spans(*r))
 	}
 	classes := map[string]predict.Prediction{}
 	for _, wave := range d.Waves {

@@ -166,13 +166,13 @@ func drainVerb(f *sessionFlags) *cobra.Command {
 		"`TIME` that --wait waits at most; the drain goes on after it (default: no limit)")
 	c.Flags().StringVar(&until, "by", "", "be empty at this `TIME`, as 06:00 or \"2026-12-06 06:00\": see above")
 	c.Flags().IntVar(&by.PerSource, "max-per-source", 0, "a late drain may let this `NUMBER` of VMs leave the host at once")
-	c.Flags().IntVar(&by.PerCluster, "max-per-cluster", 0, "and this `NUMBER` move at once in the cluster")
+	c.Flags().IntVar(&by.PerCluster, "max-per-cluster", 0, "`NUMBER` that may move at once in the cluster where a drain with --by is late")
 	c.Flags().BoolVar(&by.AutoConverge, "allow-auto-converge", false, "a late drain may slow guests down")
 	c.Flags().BoolVar(&by.PostCopy, "allow-post-copy", false, "a late drain may switch migrations to post-copy")
 	c.Flags().TextVar(&terms.OnUnmovable, "unmovable", evacuation.ByStrategy,
 		"`WHAT` happens to VMs that cannot be migrated:\nKeep, ShutDown or Restart")
 	c.Flags().DurationVar(&terms.Grace, "grace", 0,
-		"`TIME` for their guests to shut down (default 1m)")
+		graceUsage)
 	return c
 }
 

@@ -81,8 +81,7 @@ func verifyCommand(out io.Writer, f io.Reader, asJSON bool) error {
 	case err != nil:
 		return err
 	case s.Lines == 0:
-		return fmt.Errorf("not an audit log: %s, and none has a number",
-			humanize.Count(s.Torn, "line"))
+		return notAuditLog(s.Torn)
 	case asJSON:
 		err = json.NewEncoder(out).Encode(s)
 	default:
@@ -92,6 +91,11 @@ func verifyCommand(out io.Writer, f io.Reader, asJSON bool) error {
 		err = ErrNotDone
 	}
 	return err
+}
+
+// notAuditLog is the error of a file without a line of an audit log.
+func notAuditLog(lines int) error {
+	return fmt.Errorf("not an audit log: %s, and none has a number", humanize.Count(lines, "line"))
 }
 
 func tell(out io.Writer, s audit.Summary) error {
@@ -131,8 +135,9 @@ func (c *concerned) take(l *audit.Line) bool {
 func search(out io.Writer, f io.Reader, vm vmid, asJSON bool) error {
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
-	found, about := false, concerned{vm: vm}
-	_, err := audit.Read(f, func(l audit.Line) error {
+	found, about, lines := false, concerned{vm: vm}, 0
+	torn, err := audit.Read(f, func(l audit.Line) error {
+		lines++
 		if !about.take(&l) {
 			return nil
 		}
@@ -155,7 +160,11 @@ func search(out io.Writer, f io.Reader, vm vmid, asJSON bool) error {
 		}
 		return nil
 	})
-	if err == nil && !found {
+	switch {
+	case err != nil:
+	case lines == 0:
+		err = notAuditLog(torn)
+	case !found:
 		err = fmt.Errorf("no line is about %s", vm)
 	}
 	return err

@@ -42,8 +42,7 @@
 // This part decides whether the metadata of groups of hosts satisfies
 // what a VM's flavor asks for, in Nova's language of operators.
 //
-// matchAggregate compares one value; [NewAggregate] reads an aggregate's metadata as Nova does;
-// parseWant reads what is asked for once, for many hosts. What Nova answers with an
+// [NewAggregate] reads an aggregate's metadata as Nova does. What Nova answers with an
 // exception, such as "= many" on a value that is no number, does not match here.
 // Nothing is stored, and nothing panics.
 //
@@ -68,7 +67,7 @@
 // [Decide] decides and consumes nothing, [Explain] says why for every host, and
 // [Confirm] decides again under the target's reservation. A caller
 //
-//  1. decides, 2. reserves ([Index.Reserve] and this package), also
+//  1. decides, 2. reserves ([Index.Reserve], or a [Ledger]), also
 //     for a forced target, 3. confirms when the target is prepared,
 //  4. stores the debts, so that a planner can pay them back.
 //
@@ -76,7 +75,7 @@
 //
 // This part lists all conditions on the target of a move, by name.
 //
-// [AllFilters] has them in order, the basic ones of package placement first; [SelectFilters]
+// [AllFilters] has them in order, the basic ones first; [SelectFilters]
 // takes the names that an operator has enabled; [HardFilters] are those that
 // no force overrules. Each is a pure predicate that cites its source, and
 // every one is asked: a refusal has all reasons. Their order is the order of the
@@ -121,20 +120,17 @@
 // This part counts what hosts have: amounts of which a part is reserved
 // and some is given away more than once, and devices by class.
 //
-// It is arithmetic only, and knows no VM and no host.
+// It is arithmetic only.
 //
 // # NUMA topology
 //
 // This part decides whether a VM with a NUMA layout fits into the cells
 // of a host, and where: on which CPUs, with which pages.
 //
-// fitsTopology answers yes or no and allocates nothing; fit also says where; take
-// and free change the count, and are each other's inverse. Every part of the VM
-// goes into a cell of its own. The match is exact: when there is a way to seat
+// Every part of the VM goes into a cell of its own. The match is exact: when there is a way to seat
 // all parts, it is found.
 //
-// Only VMs that ask for a layout are counted in the cells. The package knows no
-// VM and no host: its callers translate.
+// Only VMs that ask for a layout are counted in the cells.
 //
 // # Weighers
 //
