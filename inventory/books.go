@@ -70,6 +70,9 @@ type Inquiry struct {
 	Hosts   []placement.Host
 	// Quota is why the quotas of its namespace admit no second copy; none is that they do.
 	Quota []placement.Reason
+	// NotMigratable is why the VM cannot be moved while it runs, which the decision does not look at; "" is that it
+	// can, or does not run.
+	NotMigratable string
 	// Notes say what the decision does not look at, one sentence each.
 	Notes []string
 }
@@ -99,8 +102,8 @@ func Ask(f *Fleet, id hypervisor.VMID) (Inquiry, bool) {
 		q.Quota = Charged(f).Lacks(v.Placement.Charges)
 	}
 	if !v.Migratable && !q.Request.Rebuild {
-		q.Notes = append(q.Notes, "it cannot be moved while it runs: "+
-			cmp.Or(v.NotMigratableReason, "it is marked so"))
+		q.NotMigratable = cmp.Or(v.NotMigratableReason, "it is marked so")
+		q.Notes = append(q.Notes, "it cannot be moved while it runs: "+q.NotMigratable)
 	}
 	for _, m := range f.Migrations {
 		if m.VM == id {

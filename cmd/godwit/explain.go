@@ -59,6 +59,7 @@ long the guest is paused, p10 to p90 as measured migrations of its class tell: s
   request             what was asked: host, force (absent, no, yes), compat
   outcome             accepted, conflict, no-host or bad-request
   target              the host, when accepted; "" otherwise
+  notMigratable       why the VM cannot be moved while it runs; "" if it can, or does not run
   code                kind of the obstacle: bad-input, incompatible, policy, capacity, or ""
   action              ForcedMigrate, ForcedRebuild, Bypassed, or ""
   reasons             check, need, have: against the host that was asked for, or the request; of

@@ -51,6 +51,9 @@ func (e *explanation) headline(vm *placement.VM) string {
 		if e.Request.Host == "" {
 			text += ", " + string(e.Target)
 		}
+		if e.NotMigratable != "" {
+			text += ", but only if it is shut down"
+		}
 	case placement.NoHost:
 		text += "no host takes it"
 	default:

@@ -18,20 +18,22 @@ import (
 
 // explanation is what --json prints: see explainHelp.
 type explanation struct {
-	VM        hypervisor.VMID     `json:"vm"`
-	Source    hypervisor.HostName `json:"source"`
-	Request   asked               `json:"request"`
-	Outcome   placement.Outcome   `json:"outcome"`
-	Target    hypervisor.HostName `json:"target"`
-	Code      placement.Code      `json:"code"`
-	Action    placement.Action    `json:"action"`
-	Reasons   []placement.Reason  `json:"reasons"`
-	Debts     []placement.Reason  `json:"debts"`
-	Hosts     []hostVerdict       `json:"hosts"`
-	Histogram []refusals          `json:"histogram"`
-	Nearest   []miss              `json:"nearest"`
-	Quota     []placement.Reason  `json:"-"` // among the reasons when it decides
-	Notes     []string            `json:"notes"`
+	VM      hypervisor.VMID     `json:"vm"`
+	Source  hypervisor.HostName `json:"source"`
+	Request asked               `json:"request"`
+	Outcome placement.Outcome   `json:"outcome"`
+	Target  hypervisor.HostName `json:"target"`
+	// NotMigratable is why it cannot be moved while it runs; "" is that it can.
+	NotMigratable string             `json:"notMigratable"`
+	Code          placement.Code     `json:"code"`
+	Action        placement.Action   `json:"action"`
+	Reasons       []placement.Reason `json:"reasons"`
+	Debts         []placement.Reason `json:"debts"`
+	Hosts         []hostVerdict      `json:"hosts"`
+	Histogram     []refusals         `json:"histogram"`
+	Nearest       []miss             `json:"nearest"`
+	Quota         []placement.Reason `json:"-"` // among the reasons when it decides
+	Notes         []string           `json:"notes"`
 	// Predicted is what its migration takes alone; nil when there is none, or it does not converge.
 	Predicted *predict.Prediction `json:"predicted"`
 }
@@ -67,7 +69,7 @@ type miss struct {
 // explained sorts an explanation for printing.
 func explained(q *inventory.Inquiry, e placement.Explanation) *explanation {
 	d, r := &e.Decision, &q.Request
-	x := &explanation{VM: r.VM.ID, Source: r.Source, Outcome: d.Outcome, Target: d.Host,
+	x := &explanation{VM: r.VM.ID, Source: r.Source, Outcome: d.Outcome, Target: d.Host, NotMigratable: q.NotMigratable,
 		Request: asked{r.Host, r.Force, r.Compat}, Code: d.Code, Action: d.Action,
 		Reasons: list(d.Why), Debts: []placement.Reason{}, Hosts: []hostVerdict{},
 		Histogram: []refusals{}, Nearest: []miss{}, Quota: list(q.Quota),

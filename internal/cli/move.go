@@ -23,7 +23,8 @@ incompatible CPU.
 
 With --wait the command prints the progress until the migration has ended.
 
-Exit status: 0 requested, or succeeded, 2 bad input, 3 failed.`
+Exit status: 0 requested, or succeeded, 2 bad input, 3 failed: docs/failed-migrations.md says what the
+reasons mean, and what to do.`
 
 func migrateCommand() *cobra.Command {
 	var f sessionFlags

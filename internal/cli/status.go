@@ -20,7 +20,7 @@ that are running or ended recently: what was sent, what remains, the rate, and t
 Progress is what the source agent last stored (every 10 s).
 
 Alarms come first, with what to do: a VM that runs on two hosts, a second agent with the name of a
-host. The exit status is 4 then.
+host. The exit status is 4 then. docs/failed-migrations.md says what the words of a failed migration mean.
 
 With --watch the state is printed every second until the command is interrupted; with --json, one
 object a line whenever something has changed.`
