@@ -61,7 +61,7 @@ type VMSpec struct {
 	Migratable *bool  `yaml:"migratable,omitempty"`
 	WhyNot     string `yaml:"whyNot,omitempty"` // why it cannot be migrated, in your words
 	Marked     bool   `yaml:"marked,omitempty"` // it was asked to leave its host
-	Paused     bool   `yaml:"paused,omitempty"` // its guest stands, and keeps its memory
+	Paused     bool   `yaml:"paused,omitempty"` // its guest is paused, and keeps its memory
 
 	NodeSelector placement.Labels          `yaml:"nodeSelector,omitempty"` // labels that its host has to have
 	Affinity     [][]placement.Requirement `yaml:"affinity,omitempty"`     // all conditions of one of the lists have to hold

@@ -18,7 +18,7 @@ type Model struct {
 	// begins a new pass at once to see whether it still does. Zero looks at the end of each pass
 	// only, and knows the speed of the moment.
 	Window time.Duration
-	// DeviceState is what is sent after the memory, while the guest stands.
+	// DeviceState is what is sent after the memory, while the guest is paused.
 	DeviceState hypervisor.Bytes
 	// PageOverhead is what a page costs besides itself, ZeroPage what a page of zeros costs in all.
 	PageOverhead, ZeroPage hypervisor.Bytes
