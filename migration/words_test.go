@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func TestEveryReasonOfAFailureIsExplained(t *testing.T) {
 	}
 	for r := convergence.Stuck; r <= convergence.NoBandwidth; r++ {
 		if r != convergence.LastMoment { // it gives nothing up
-			words = append(words, r.String())
+			words = append(words, fmt.Sprintf("given up: Abort (%v)", r))
 		}
 	}
 	for _, w := range words {
