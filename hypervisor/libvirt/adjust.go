@@ -196,8 +196,9 @@ func (d move) recover(ctx context.Context, f found, to hypervisor.Address,
 	if err != nil {
 		return err
 	}
+	job := f.Job.ID
 	return d.Begin(ctx, func(_ *connect, dom *libvirt.Domain) error {
-		return reconnect(dom, t.Peer, flags)
+		return reconnect(dom, t.Peer, flags, func() bool { return d.recovers(job, dom) })
 	})
 }
 
@@ -205,14 +206,25 @@ func (d move) recover(ctx context.Context, f found, to hypervisor.Address,
 // connection is lost. Until both have, libvirt refuses to recover, and no harm is done.
 const notices = 20 * time.Second
 
-// reconnect asks libvirt to recover a post-copy until it does.
-func reconnect(dom *libvirt.Domain, peer string, flags libvirt.DomainMigrateFlags) error {
+// reconnect asks libvirt to recover a post-copy until it does, and no longer than the post-copy can be recovered.
+func reconnect(dom *libvirt.Domain, peer string, flags libvirt.DomainMigrateFlags, still func() bool) error {
 	for end := time.Now().Add(notices); ; time.Sleep(50 * time.Millisecond) {
 		err := dom.MigrateToURI3(peer, &libvirt.DomainMigrateParameters{}, flags)
-		if err == nil || time.Now().After(end) {
+		if err == nil || time.Now().After(end) || !still() {
 			return err
 		}
 	}
+}
+
+// recovers reports whether a job is a post-copy that can be recovered still. One that has ended, or whose memory was
+// given up, must not be asked for again: libvirt would connect the next post-copy of the same VM, to the target of this one.
+func (d move) recovers(job hypervisor.JobID, dom *libvirt.Domain) bool {
+	if j := d.Job(); j == nil || j.ID != job || !j.Sends() {
+		return false
+	}
+	state, reason, err := dom.GetState()
+	run := runOf(state, reason)
+	return err == nil && (run == runPausedPostCopyFailed || run == runPausedPostCopy)
 }
 
 func (d move) pauseGuest(ctx context.Context, f found, status hypervisor.JobStatus) error {
