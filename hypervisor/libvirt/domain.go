@@ -198,7 +198,7 @@ func (d *domain) Do(ctx context.Context, act func(*libvirt.Domain) error) error 
 		return act(dom)
 	})
 	if k := backend.KindOf(err); err != nil && (k == hypervisor.Unknown || k == hypervisor.Transient) {
-		return d.halfStarted(ctx, k, err)
+		return d.halfStarted(ctx, err)
 	}
 	return err
 }
@@ -207,15 +207,15 @@ func (d *domain) Do(ctx context.Context, act func(*libvirt.Domain) error) error 
 // libvirtd that was killed before it had noted the domain's process leaves it so: the next libvirtd starts nothing, and
 // lets nothing else be done with the domain, for ever.
 // Source: libvirt v9.0.0 src/qemu/qemu_process.c (qemuProcessReconnectHelper leaves a domain without a process alone).
-func (d *domain) halfStarted(ctx context.Context, k hypervisor.Kind, err error) error {
+func (d *domain) halfStarted(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statsTimeout)
 	defer cancel()
 	s, failed := conn.Ask(ctx, d.Node.Conn, func(c *conn.Connect) (observation, error) { return look(c, d.Name, false) })
 	if failed != nil || s.Run != runPausedStarting {
 		return err
 	}
-	return backend.Errorf(k, "%w: libvirt says that it is starting the VM; if that lasts, its libvirtd was killed in a "+
-		"start: stop libvirtd, remove /run/libvirt/qemu/%s.xml if it says pid='0', start libvirtd", err, d.Name)
+	return backend.Errorf(backend.KindOf(err), "%w: libvirt says that it is starting the VM; if that lasts, its libvirtd was killed in a "+
+		"start: stop libvirtd, remove /run/libvirt/qemu/%s.xml if it says pid='0', start libvirtd", backend.Bare(err), d.Name)
 }
 
 // hear keeps what an event tells that cannot be asked for later, and reports whether that is

@@ -276,10 +276,15 @@ func (d drainPage) empty() string {
 	return fmt.Sprintf("empty except %d VMs", len(d.Left))
 }
 
+// modelRange prints how long it takes in all, as far as predictions of single migrations may be off.
+func modelRange(out io.Writer, r predict.Range) {
+	fmt.Fprintf(out, "p10 to p90, as far as the model of a migration may be off: %s\n", spans(r))
+}
+
 // ranges prints where the ranges of the table come from.
 func (d drainPage) ranges(out io.Writer) {
 	if r := d.EmptyRange; r != nil && d.Moves > 0 {
-		fmt.Fprintf(out, "p10 to p90, as far as the model of a migration may be off: %s\n", spans(*r))
+		modelRange(out, *r)
 	}
 	classes := map[string]predict.Prediction{}
 	for _, wave := range d.Waves {

@@ -139,7 +139,7 @@ func (a maintenanceAnswer) rest(out io.Writer) {
 			humanize.Span(*t.EndsSeconds), *t.EndsSeconds/max(t.BoundSeconds, 1e-9),
 			humanize.Span(t.BoundSeconds))
 		if t.Range != nil {
-			fmt.Fprintf(out, "p10 to p90, as far as the model of a migration may be off: %s\n", spans(*t.Range))
+			modelRange(out, *t.Range)
 		}
 	}
 	if len(a.ShutDown) > 0 {

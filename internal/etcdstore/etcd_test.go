@@ -57,8 +57,9 @@ func put(t testing.TB, s store.Store, r store.Record, while ...store.Record) sto
 // changes asks for changes that must be answered, again where the cluster takes longer than the store waits.
 func changes(t testing.TB, s store.Store, of store.Feed, since store.Revision) (c store.Changes) {
 	t.Helper()
-	err := testutil.Poll(context.WithoutCancel(t.Context()), testutil.DefaultLimit, func() (err error) {
-		c, err = s.Changes(context.WithoutCancel(t.Context()), of, since)
+	ctx := context.WithoutCancel(t.Context())
+	err := testutil.Poll(ctx, testutil.DefaultLimit, func() (err error) {
+		c, err = s.Changes(ctx, of, since)
 		if err != nil && !errors.Is(err, store.Unavailable) && !errors.Is(err, store.Unanswered) {
 			return testutil.Stop(err)
 		}
