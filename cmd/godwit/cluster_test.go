@@ -112,15 +112,17 @@ func killQEMU(ts *testscript.TestScript, neg bool, args []string) {
 
 // load is what the guests of scripts do. Each heartbeat costs time of a processor: in QEMU, and in the
 // test that hears it.
-var load = guest.Params{Fill: 24 << 20, WorkingSet: 1 << 20, Rate: 512 << 10, Random: true,
-	Heartbeat: 10 * time.Millisecond}
+func load() guest.Params {
+	return guest.Params{Fill: 24 << 20, WorkingSet: 1 << 20, Rate: 512 << 10, Random: true,
+		Heartbeat: 10 * time.Millisecond}.On(testutil.Accelerator(), testutil.QEMU())
+}
 
 // rom FILE writes the firmware of a guest that dirties memory, and obeys the power button.
 func rom(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: rom FILE")
 	}
-	image, err := load.Firmware()
+	image, err := load().Firmware()
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), image, 0o644))
 }

@@ -56,7 +56,7 @@ func newBed(t testing.TB) *bed {
 			t.Error(err)
 		}
 	})
-	image, err := load.Firmware()
+	image, err := load().Firmware()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,10 @@ func TestMain(m *testing.M) { os.Exit(libvirttest.Main(m)) }
 const hosta, hostb = libvirttest.HostA, libvirttest.HostB
 
 // load is what the guests do: they check their own memory.
-var load = guest.Params{Fill: 16 << 20, WorkingSet: 1 << 20, Rate: 4 << 20, Random: true}
+func load() guest.Params {
+	return guest.Params{Fill: 16 << 20, WorkingSet: 1 << 20, Rate: 4 << 20, Random: true}.
+		On(testutil.Accelerator(), testutil.QEMU())
+}
 
 // arguments drain hosta onto hostb.
 func arguments(lab *libvirttest.Lab, dir string, more ...string) []string {
@@ -47,11 +50,11 @@ func begin(t *testing.T, lab *libvirttest.Lab, dir string, n int) (names []strin
 		t.Fatal(err)
 	}
 	defer h.Close()
-	rom := lab.Guest(t, load)
+	rom := lab.Guest(t, load())
 	for i := range n {
 		names = append(names, fmt.Sprintf("web-%d", i))
 		vm := hypervisor.VM{ID: hypervisor.VMID("default/" + names[i]), CPUs: 1,
-			Memory:   hypervisor.Bytes(libvirttest.Memory(load)) * hypervisor.MiB,
+			Memory:   hypervisor.Bytes(libvirttest.Memory(load())) * hypervisor.MiB,
 			Hardware: &hypervisor.Hardware{Machine: "pc", Firmware: rom, DebugPort: 0xe9}}
 		pulse := lab.ListenAt(t, h.DebugSocket(vm.ID))
 		if err := h.Do(ctx, vm.ID, hypervisor.Start{VM: vm}); err != nil {
@@ -97,7 +100,7 @@ func TestDrain(t *testing.T) {
 		t.Errorf("on %s is %q, on %s %q", hosta, left, hostb, there)
 	}
 	for _, name := range names {
-		if err := lab.Verify(t, hostb, name, load); err != nil {
+		if err := lab.Verify(t, hostb, name, load()); err != nil {
 			t.Error(err)
 		}
 		if !strings.Contains(out.String(), name+"  Running → Succeeded hosta→hostb") {
@@ -140,7 +143,7 @@ func TestDrainsFollowEachOther(t *testing.T) {
 			t.Fatalf("drain %d: %v\n%s", i+1, err, &out)
 		}
 	}
-	if err := lab.Verify(t, hostb, names[0], load); err != nil {
+	if err := lab.Verify(t, hostb, names[0], load()); err != nil {
 		t.Error(err)
 	}
 }

@@ -62,7 +62,7 @@ func lacks(ctx context.Context, d *domain, vm hypervisor.VM) ([]hypervisor.Reaso
 		if h.Firmware != "" && !present(c, h.Firmware) {
 			why.add("firmware", h.Firmware, "no such file here")
 		}
-		if free, known := freePages(c, h.Hugepages); known && free < vm.Memory {
+		if free, known := freePages(d.Node, c, h.Hugepages); known && free < vm.Memory {
 			need, has := hypervisor.Apart(vm.Memory, free)
 			why.add("hugepages of "+h.Hugepages.String(), need, has)
 		}
@@ -139,8 +139,9 @@ func drop(pool *libvirt.StoragePool) {
 }
 
 // freePages returns how much memory in pages of a size is free; known is false when
-// ordinary pages will do, or libvirt does not tell.
-func freePages(c *conn.Connect, size hypervisor.Bytes) (free hypervisor.Bytes, known bool) {
+// ordinary pages will do, or libvirt does not tell. It is none on a host that has no pages of this size: libvirt
+// answers an error then, the same as for a failure, and only its capabilities tell the two apart.
+func freePages(n *node, c *conn.Connect, size hypervisor.Bytes) (free hypervisor.Bytes, known bool) {
 	if size == 0 {
 		return 0, false
 	}
@@ -151,7 +152,25 @@ func freePages(c *conn.Connect, size hypervisor.Bytes) (free hypervisor.Bytes, k
 	for _, n := range pages {
 		free += hypervisor.Bytes(n) * size
 	}
-	return free, err == nil
+	return free, err == nil || without(n, c, size)
+}
+
+// without reports that the host's capabilities name the sizes of its pages, and not this one.
+func without(n *node, c *conn.Connect, size hypervisor.Bytes) bool {
+	text, err := n.Capabilities(c)
+	var caps lx.Caps
+	if err != nil || caps.Unmarshal(text) != nil || caps.Host.NUMA == nil || caps.Host.NUMA.Cells == nil {
+		return false
+	}
+	named := false
+	for _, cell := range caps.Host.NUMA.Cells.Cells {
+		for _, p := range cell.PageInfo {
+			if named = true; p.Unit != "KiB" || hypervisor.Bytes(p.Size)*hypervisor.KiB == size {
+				return false
+			}
+		}
+	}
+	return named
 }
 
 // obstacles says what is in the way of sending a domain: what it is made of, and what

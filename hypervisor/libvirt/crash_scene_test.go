@@ -40,6 +40,7 @@ type scene struct {
 	strict bool
 	dir    string
 	rom    string
+	load   guest.Params // what the guest does
 	hosts  map[name]*backendtest.Host
 	eyes   map[name]*conn.Conn
 	// How long an undisturbed migration takes, from Receive to the end.
@@ -60,7 +61,8 @@ func newScene(t *testing.T, strict bool) *scene {
 	}
 	s := &scene{Lab: libvirttest.Shared(t, libvirttest.Options{QuickLoss: true}), t: t, strict: strict,
 		dir: t.TempDir(), hosts: map[name]*backendtest.Host{}, eyes: map[name]*conn.Conn{}}
-	s.rom = s.Guest(t, crashGuest)
+	s.load = crashGuest.On(accel, testutil.QEMU())
+	s.rom = s.Guest(t, s.load)
 	peers := map[string]string{}
 	for _, n := range []name{hosta, hostb} {
 		peers[s.PeerURI(string(n))] = s.URI(string(n))

@@ -296,7 +296,7 @@ func (r *round) sound(where name) error {
 	if err := r.quiet(where); err != nil {
 		return err
 	}
-	if err := r.Verify(r.t, string(where), domainOf(r.vm.ID), crashGuest); err != nil {
+	if err := r.Verify(r.t, string(where), domainOf(r.vm.ID), r.load); err != nil {
 		return err
 	}
 	h := r.pulse.Log()

@@ -136,7 +136,7 @@ func (w *world) close() {
 
 // vm describes a VM whose guest does what p says.
 func (w *world) vm(id vmid, p guest.Params) hypervisor.VM {
-	p.Lossy = w.accel == domxml.QEMU && w.qemu() < guest.KeepsWrites
+	p = p.On(w.accel, testutil.QEMU())
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.roms[p] == "" {
@@ -145,19 +145,6 @@ func (w *world) vm(id vmid, p guest.Params) hypervisor.VM {
 	}
 	return hypervisor.VM{ID: id, Memory: hypervisor.Bytes(libvirttest.Memory(p)) * mib, CPUs: 1,
 		Hardware: &hypervisor.Hardware{Machine: "pc", Firmware: w.roms[p], DebugPort: 0xe9}}
-}
-
-// qemu returns which QEMU runs here: 7 of "7.2.22".
-func (w *world) qemu() (major int) {
-	host, err := w.hosts[hosta].Host(context.Background())
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	_, version, _ := strings.Cut(host.Software, "QEMU ")
-	if _, err := fmt.Sscanf(version, "%d.", &major); err != nil {
-		w.T.Fatalf("%q names no version of QEMU", host.Software)
-	}
-	return major
 }
 
 // domain is the name of a VM in libvirt.

@@ -19,6 +19,7 @@ import (
 	"github.com/godwit-vm/godwit/internal/backendtest"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/qemu"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // crashGuest is the guest of the crash test: a migration of it takes a few tenths of a
@@ -238,5 +239,5 @@ func (s *scene) inspect(ctx context.Context, n name, p *observer) error {
 	if err != nil {
 		return err
 	}
-	return crashGuest.VerifyDump(path, size)
+	return crashGuest.On(s.accel, testutil.QEMU()).VerifyDump(path, size)
 }

@@ -153,8 +153,7 @@ func (l *lab) close() {
 func (l *lab) vm(id vmid, p guest.Params) hypervisor.VM {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f, _ := features()
-	p.Lossy = l.accel == "tcg" && f.Version.Major < guest.KeepsWrites
+	p = p.On(l.accel, testutil.QEMU())
 	rom := l.roms[p]
 	if rom == "" {
 		image, err := p.Firmware()

@@ -29,7 +29,10 @@ func TestMain(m *testing.M) { os.Exit(libvirttest.Main(testutil.Reaped{Main: m})
 const hosta, hostb = libvirttest.HostA, libvirttest.HostB
 
 // load is what the guest does: it checks its own memory.
-var load = guest.Params{Fill: 16 << 20, WorkingSet: 1 << 20, Rate: 4 << 20, Random: true}
+func load() guest.Params {
+	return guest.Params{Fill: 16 << 20, WorkingSet: 1 << 20, Rate: 4 << 20, Random: true}.
+		On(testutil.Accelerator(), testutil.QEMU())
+}
 
 // eventually is how long anything may take on a busy machine.
 const eventually = 90 * time.Second
@@ -127,8 +130,8 @@ func (c *cluster) add(host hypervisor.HostName) {
 	defer s.Close()
 	d := &client.Client{Store: daemon.Judged(s), Now: time.Now}
 	_, err = d.AddVM(c.t.Context(), &store.VM{VM: hypervisor.VM{ID: "default/web", CPUs: 1,
-		Memory: hypervisor.Bytes(libvirttest.Memory(load)) << 20, Hardware: &hypervisor.Hardware{
-			Machine: "pc", Firmware: c.Guest(c.t, load), DebugPort: 0xe9}},
+		Memory: hypervisor.Bytes(libvirttest.Memory(load())) << 20, Hardware: &hypervisor.Hardware{
+			Machine: "pc", Firmware: c.Guest(c.t, load()), DebugPort: 0xe9}},
 		Namespace: "default", Host: host, Migratable: true})
 	if err != nil {
 		c.t.Fatal(err)
@@ -212,7 +215,7 @@ func (c *cluster) runs(on, notOn string) {
 		}
 		return nil
 	})
-	if err := c.Verify(c.t, on, "web", load); err != nil {
+	if err := c.Verify(c.t, on, "web", load()); err != nil {
 		c.t.Fatal(err)
 	}
 	c.once(on)
@@ -293,7 +296,7 @@ func TestTwoAgentsForOneLibvirtd(t *testing.T) {
 	if strings.TrimSpace(out) != "web" || err != nil {
 		t.Errorf("the domains are %q: %v", out, err)
 	}
-	if err := c.Verify(t, hosta, "web", load); err != nil {
+	if err := c.Verify(t, hosta, "web", load()); err != nil {
 		t.Error(err)
 	}
 	c.once(hosta)

@@ -57,6 +57,13 @@ const (
 	unpacedBatch      = 64                // small enough for heartbeats to be in time
 )
 
+// On returns what a guest is to do that moves with this accelerator, "kvm" or another, and a QEMU of this
+// major version: p, and Lossy where they may lose writes.
+func (p Params) On(accelerator string, qemu int) Params {
+	p.Lossy = p.Lossy || accelerator != "kvm" && qemu < KeepsWrites
+	return p
+}
+
 // withDefaults returns p with every zero field that has a default filled in.
 func (p Params) withDefaults() Params {
 	if p.WorkingSet == 0 {

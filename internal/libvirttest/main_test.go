@@ -32,7 +32,7 @@ type domain struct {
 
 func newDomain(t *testing.T, l *libvirttest.Lab, name, accelerator string) domain {
 	t.Helper()
-	p := guest.Params{WorkingSet: 4 << 20, Rate: 16 << 20}
+	p := guest.Params{WorkingSet: 4 << 20, Rate: 16 << 20}.On(accelerator, testutil.QEMU())
 	return domain{name, accelerator, p, l.Guest(t, p)}
 }
 

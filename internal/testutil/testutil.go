@@ -21,7 +21,10 @@ import (
 	"fmt"
 	"hash/fnv"
 	"os"
+	"os/exec"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -146,6 +149,25 @@ func HasKVM() bool {
 	}
 	return err == nil
 }
+
+// Accelerator is the fastest one of QEMU that works here: "kvm" or "tcg".
+func Accelerator() string {
+	if HasKVM() {
+		return "kvm"
+	}
+	return "tcg"
+}
+
+// QEMU is the major version of the QEMU that is installed: 7 of 7.2.22. It is 0 where none answers.
+var QEMU = sync.OnceValue(func() (major int) {
+	said, err := exec.Command("qemu-system-x86_64", "--version").Output()
+	if err != nil {
+		return 0
+	}
+	_, version, _ := strings.Cut(string(said), "version ")
+	_, _ = fmt.Sscanf(version, "%d.", &major)
+	return major
+})
 
 // Limit multiplies a limit on waiting by the patience that the environment asks for.
 func Limit(d time.Duration) time.Duration {
