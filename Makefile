@@ -58,12 +58,12 @@ dist:
 
 # test is the default tier. test-all adds the long one, and does not repeat what test has
 # passed on the same commit. Both end with what ran for real, what was skipped and why, and
-# how long each stage took: see internal/testrun.
+# how long each stage took: see internal/tools/testrun.
 test: setup
-	@$(GO) run ./internal/testrun -tags $(TAGS) -out $(BIN)
+	@$(GO) run -C internal/tools ./testrun -tags $(TAGS) -out $(BIN)
 
 test-all: setup
-	@$(GO) run ./internal/testrun -tags $(TAGS) -out $(BIN) -tier all
+	@$(GO) run -C internal/tools ./testrun -tags $(TAGS) -out $(BIN) -tier all
 
 # test-debian13 runs the conformance suites on QEMU 10.0 and libvirt 11.3, in a root of its own.
 test-debian13:
@@ -81,11 +81,11 @@ vet:
 	$(GO) vet -tags $(TAGS) ./...
 
 staticcheck:
-	$(GO) tool staticcheck -tags $(TAGS) ./...
+	$$($(GO) -C internal/tools tool -n staticcheck) -tags $(TAGS) ./...
 
 # lint checks the style and the architecture; make test includes it.
 lint: fmt vet staticcheck
-	$(GO) test -count=1 ./internal/lint
+	$(GO) -C internal/tools test -count=1 ./lint
 
 # fuzz runs every fuzz target for a short time.
 fuzz:

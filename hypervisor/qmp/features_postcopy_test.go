@@ -280,7 +280,7 @@ func TestABrokenPostCopyHasNoWayBack(t *testing.T) {
 
 // The target has every page and says so, and the connection is closed before its source hears it.
 // A newer QEMU then lets the guest of the source run again, unless it was stopped before.
-// Source: internal/qemufaults; docs/known-hypervisor-faults.md.
+// Source: internal/tools/qemufaults; docs/known-hypervisor-faults.md.
 func TestAPostCopyWhoseEndIsLostDoesNotRunTwice(t *testing.T) {
 	l, wire := linked(t, nil)
 	needPostCopy(l, 0)

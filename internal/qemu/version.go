@@ -22,7 +22,7 @@ var EndsChannels = Version{9, 0, 0}
 // migration fails after post-copy began, although the guest may run at the target by then. One
 // that was stopped before stays stopped.
 // Source: QEMU 9.0 migration/migration.c (migration_stop_vm notes vm_old_state in post-copy too;
-// migration_iteration_finish). internal/qemufaults shows it.
+// migration_iteration_finish). internal/tools/qemufaults shows it.
 var ResumesPostCopied = Version{9, 0, 0}
 
 // Compare returns -1, 0 or 1 as v is older than w, the same, or newer.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestBuild builds what other tests run. It takes as long as it takes: see internal/testrun.
+// TestBuild builds what other tests run. It takes as long as it takes: see internal/tools/testrun.
 func TestBuild(t *testing.T) {
 	if os.Getenv("GODWIT_LONG") == "" {
 		t.Skip("in the long tier (GODWIT_LONG=1): it builds a control plane")

@@ -1,8 +1,8 @@
 // Testrun is what make test and make test-all run: the checks of style and the
 // two tiers of tests, in stages, with a table of how long each took.
 //
-//	go run ./internal/testrun             the default tier
-//	go run ./internal/testrun -tier all   the default tier, and then the long one
+//	go run -C internal/tools ./testrun             the default tier
+//	go run -C internal/tools ./testrun -tier all   the default tier, and then the long one
 //
 // The long tier does not repeat what the default tier has passed on the same commit
 // of a clean checkout. It runs again only the tests that said, while they ran or were

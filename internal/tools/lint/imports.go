@@ -56,9 +56,9 @@ var prohibitions = []prohibition{
 	{[]string{"sim/...", "internal/explore", "internal/sweep", "internal/whatif"},
 		[]string{"hypervisor/qmp", "hypervisor/libvirt/..."},
 		"the simulator runs without a real hypervisor"},
-	{[]string{"internal/lint", "internal/testutil"}, []string{"..."},
+	{[]string{"internal/tools/lint", "internal/testutil"}, []string{"..."},
 		"a helper of tests depends on nothing"},
-	{[]string{"..."}, []string{"cmd/...", "examples/...", "internal/lint"},
+	{[]string{"..."}, []string{"cmd/...", "examples/...", "internal/tools/lint"},
 		"it is for programs and for tests"},
 	{[]string{"examples/..."}, []string{"internal/..."}, exemplary},
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/godwit-vm/godwit/internal/lint"
+	"github.com/godwit-vm/godwit/internal/tools/lint"
 )
 
 // A snippet is one file, and what the linter says about it: each finding as
@@ -72,7 +72,7 @@ func TestImports(t *testing.T) {
 		{"a backend may not import another", "hypervisor/qmp/a.go",
 			importing("qmp", ours+"hypervisor/libvirt"), []string{"3: imports"}},
 		{"nothing but a test may import the rules of the house", "evacuation/a.go",
-			importing("evacuation", ours+"internal/lint"), []string{"3: imports"}},
+			importing("evacuation", ours+"internal/tools/lint"), []string{"3: imports"}},
 		{"an example of a public package may not import what is internal", "sim/run_example_test.go",
 			importing("sim_test", ours+"internal/explore"), []string{"3: imports"}},
 		{"other tests may", "sim/run_test.go", importing("sim_test", ours+"internal/explore"), nil},

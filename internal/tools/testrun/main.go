@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -15,12 +17,13 @@ import (
 
 // options are the flags.
 type options struct {
-	tags, out, tier string
-	fuzz            time.Duration
+	root, tags, out, tier string
+	fuzz                  time.Duration
 }
 
 func main() {
 	var o options
+	flag.StringVar(&o.root, "root", "../..", "the folder of the checkout")
 	flag.StringVar(&o.tier, "tier", "default", "default, or all: the long tier as well")
 	flag.StringVar(&o.tags, "tags", "libvirt_dlopen", "build tags")
 	flag.StringVar(&o.out, "out", "bin", "the folder for logs and for what has passed")
@@ -59,6 +62,9 @@ type result struct {
 func run(ctx context.Context, o options) (ok bool, err error) {
 	if o.tier != "default" && o.tier != "all" {
 		return false, fmt.Errorf("unknown tier %q; use default or all", o.tier)
+	}
+	if err := os.Chdir(o.root); err != nil {
+		return false, err
 	}
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return false, err
@@ -127,29 +133,60 @@ func (s *suite) defaultTier() []stage {
 		{name: "gofmt", run: s.gofmt},
 		{name: "tests of real processes, -race", run: kind(real), aside: true},
 		{name: "vet", run: runs("go", "vet", "-tags", s.tags, "./...")},
-		{name: "staticcheck", run: runs("go", "tool", "staticcheck", "-tags", s.tags, "./...")},
+		{name: "staticcheck", run: s.staticcheck},
 		{name: "tests", run: kind(plain)},
-		{name: "the module internal/tools", run: runs("go", "-C", "internal/tools", "vet", "./...")},
-		{name: "the module kubevirt", run: s.kubevirt},
+		{name: "the module internal/tools", run: s.nested(toolsModule)},
+		{name: "the module kubevirt", run: s.nested(kubevirtModule)},
 		{name: "tests with goroutines, -race", run: kind(racing)},
 	}
 }
 
-// kubevirtModule is the folder of the module that has the libraries of Kubernetes.
-const kubevirtModule = "kubevirt"
+// The folders of nested modules: the libraries of Kubernetes, and the tools that only work on godwit needs.
+const (
+	kubevirtModule = "kubevirt"
+	toolsModule    = "internal/tools"
+)
 
-// kubevirt checks the nested module: go vet and go test of the root do not see it.
-func (s *suite) kubevirt(ctx context.Context) (bool, error) {
-	fine, err := runs("go", "-C", kubevirtModule, "vet", "./...")(ctx)
+// nested checks a nested module: go vet and go test of the root do not see it.
+func (s *suite) nested(folder string) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		fine, err := runs("go", "-C", folder, "vet", "./...")(ctx)
+		if err != nil {
+			return false, err
+		}
+		all, err := packages(ctx, folder, s.tags)
+		if err != nil {
+			return false, err
+		}
+		kinds := map[kind][]pkg{}
+		for _, p := range all {
+			if folder == kubevirtModule {
+				p.kind = plain // its concurrent parts are those of the libraries of Kubernetes
+			}
+			kinds[p.kind] = append(kinds[p.kind], p)
+		}
+		for k, some := range kinds {
+			passed, err := s.testAll(ctx, selection{kind: k, tier: "default"}, some)
+			if err != nil {
+				return false, err
+			}
+			fine = fine && passed
+		}
+		return fine, nil
+	}
+}
+
+// staticcheck checks the root, and the tools that are godwit's own: the others start libraries of many packages, and
+// are a page each.
+func (s *suite) staticcheck(ctx context.Context) (bool, error) {
+	path, err := output(ctx, "go", "-C", toolsModule, "tool", "-n", "staticcheck")
 	if err != nil {
 		return false, err
 	}
-	all, err := packages(ctx, kubevirtModule, s.tags)
-	if err != nil {
-		return false, err
-	}
-	passed, err := s.testAll(ctx, selection{kind: plain, tier: "default"}, all)
-	return fine && passed, err
+	program := strings.TrimSpace(string(path))
+	root, errRoot := runs(program, "-tags", s.tags, "./...")(ctx)
+	tools, errTools := runs("env", "-C", toolsModule, program, "./lint", "./testrun", "./qemufaults")(ctx)
+	return root && tools, errors.Join(errRoot, errTools)
 }
 
 // longTier is what make test-all adds.

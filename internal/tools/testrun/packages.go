@@ -51,9 +51,6 @@ var realParts = []string{"hypervisor/qmp", "hypervisor/libvirt", "internal/guest
 	"internal/libvirttest", "internal/qemu", "internal/sweep",
 	"examples/libvirt-drain"}
 
-// pureParts of them start nothing.
-var pureParts = []string{"internal/qemufaults"}
-
 // listed is what go list says of a package.
 type listed struct {
 	Dir, ImportPath                              string
@@ -138,7 +135,7 @@ func (l *listed) inspect() (pkg, error) {
 		}
 	}
 	switch {
-	case shares && slices.ContainsFunc(realParts, isIn) && !slices.ContainsFunc(pureParts, isIn):
+	case shares && slices.ContainsFunc(realParts, isIn):
 		p.kind = real
 	case shares:
 		p.kind = racing
