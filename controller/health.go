@@ -57,17 +57,13 @@ func (c *Controller) watchTroubled(now time.Time) {
 
 // tryLater sets the timer of a host that is in trouble.
 func (c *Controller) tryLater(host hypervisor.HostName, now time.Time) {
-	for _, of := range [...]func() (migration.HealthProblem, bool){
-		func() (migration.HealthProblem, bool) { return c.cache.health.Receiving(host, "", now) },
-		func() (migration.HealthProblem, bool) { return c.cache.health.Sending(host, now) },
-	} {
-		if t, is := of(); is && t.Again.After(now) {
-			c.probes.Set(host, t.Again)
-		}
+	if at := c.cache.health.Next(host, now); !at.IsZero() {
+		c.probes.Set(host, at)
 	}
 }
 
-// probe lets the migrations try that wait for a host that may be tried again.
+// probe lets the migrations try that wait for a host that may be tried again, or whose failures are forgotten: then they
+// wait no longer for the one that tries it, which may never end.
 func (c *Controller) probe(now time.Time) {
 	for host, due := c.probes.Pop(now); due; host, due = c.probes.Pop(now) {
 		c.cache.capacityFreed = true

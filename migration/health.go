@@ -270,6 +270,31 @@ func (l *TargetHealth) Sending(name hypervisor.HostName, now time.Time) (HealthP
 	return judge(name, sends(h.out), now)
 }
 
+// Next returns when time alone changes what speaks against a host, as source or as target of a VM from wherever one has
+// failed: when it may be tried again, or when that is forgotten. It is zero when nothing speaks against it.
+func (l *TargetHealth) Next(name hypervisor.HostName, now time.Time) (next time.Time) {
+	h := l.hosts[name]
+	if h == nil {
+		return time.Time{}
+	}
+	every := [][]failure{sends(h.out), l.against(h, "")}
+	for i := range h.in {
+		if source := h.in[i].Source; !slices.ContainsFunc(h.in[:i], func(f failure) bool { return f.Source == source }) {
+			every = append(every, l.against(h, source))
+		}
+	}
+	for _, all := range every {
+		t, at, is := judged(name, all, now)
+		if t.Again.After(now) {
+			at = t.Again
+		}
+		if is && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return next
+}
+
 // Problems lists all hosts that are in trouble, by name: as targets of VMs from wherever failed
 // there last, and as sources.
 func (l *TargetHealth) Problems(now time.Time) (all []HealthProblem) {
@@ -304,6 +329,12 @@ func distinct(all []failure, of func(*failure) (string, bool)) int {
 // in the future says nothing: a clock was set back, and nothing would end the wait before it is
 // there again.
 func judge(name hypervisor.HostName, all []failure, now time.Time) (HealthProblem, bool) {
+	t, _, is := judged(name, all, now)
+	return t, is
+}
+
+// judged is judge, and tells when what is said fades.
+func judged(name hypervisor.HostName, all []failure, now time.Time) (t HealthProblem, until time.Time, is bool) {
 	all = slices.DeleteFunc(slices.Clone(all), func(f failure) bool {
 		return f.At.After(now.Add(firstWait))
 	})
@@ -317,11 +348,11 @@ func judge(name hypervisor.HostName, all []failure, now time.Time) (HealthProble
 		again = at.Add(wait(rounds))
 	}
 	if len(all) == 0 || faded(rounds, again, now) == 0 {
-		return HealthProblem{}, false
+		return HealthProblem{}, time.Time{}, false
 	}
 	last := &all[len(all)-1]
 	return HealthProblem{Host: name, Failures: len(all), Last: last.At, Again: again,
-		Why: last.Why}, true
+		Why: last.Why}, again.Add(time.Duration(rounds) * fade), true
 }
 
 // faded returns what is left of so many rounds at a time after the host could be tried again.

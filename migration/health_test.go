@@ -196,3 +196,39 @@ func TestForgottenMigrationsSpeakAgainstNoHost(t *testing.T) {
 		}
 	})
 }
+
+// Until Next nothing that is said of a host changes, and then something does.
+func TestWhatSpeaksAgainstAHostChangesAtNext(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, last := &migration.TargetHealth{}, time.Duration(0)
+		host := func(what string) string { return rapid.SampledFrom([]string{"n1", "n2", "n3"}).Draw(t, what) }
+		for i := range rapid.IntRange(0, 12).Draw(t, "ends") {
+			last += time.Duration(rapid.IntRange(0, 3000).Draw(t, "s")) * s
+			o := outcome(i, end{rapid.SampledFrom([]string{"v", "w", "x", "y"}).Draw(t, "vm"), host("source"),
+				host("target"), last, migration.Fault(rapid.IntRange(0, int(migration.Sending)).Draw(t, "fault"))})
+			l.Add(&o)
+		}
+		name, now := hypervisor.HostName(host("host")), at(last+time.Duration(rapid.IntRange(0, 20000).Draw(t, "later"))*s)
+		said := func(now time.Time) (all string) {
+			for _, from := range []hypervisor.HostName{"n1", "n2", "n3", ""} {
+				p, is := l.Receiving(name, from, now)
+				all += fmt.Sprint(is, p.Again.After(now), " ")
+			}
+			p, is := l.Sending(name, now)
+			return all + fmt.Sprint(is, p.Again.After(now))
+		}
+		next := l.Next(name, now)
+		if !next.IsZero() && (!next.After(now) || said(next) == said(now)) {
+			t.Fatalf("at %v: %s, and at %v: %s", now, said(now), next, said(next))
+		}
+		within := 100 * time.Hour
+		if !next.IsZero() {
+			within = next.Sub(now) - 1
+		}
+		for i := range time.Duration(50) {
+			if between := now.Add(within / 50 * (i + 1)); said(between) != said(now) {
+				t.Fatalf("at %v: %s, and at %v, before %v: %s", now, said(now), between, next, said(between))
+			}
+		}
+	})
+}
