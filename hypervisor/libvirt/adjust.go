@@ -198,7 +198,8 @@ func (d move) recover(ctx context.Context, f found, to hypervisor.Address,
 	}
 	job := f.Job.ID
 	return d.Begin(ctx, func(_ *connect, dom *libvirt.Domain) error {
-		return reconnect(dom, t.Peer, flags, func() bool { return d.recovers(job, dom) })
+		resume := func() error { return dom.MigrateToURI3(t.Peer, &libvirt.DomainMigrateParameters{}, flags) }
+		return reconnect(resume, func() bool { return d.recovers(job, dom) })
 	})
 }
 
@@ -207,9 +208,9 @@ func (d move) recover(ctx context.Context, f found, to hypervisor.Address,
 const notices = 20 * time.Second
 
 // reconnect asks libvirt to recover a post-copy until it does, and no longer than the post-copy can be recovered.
-func reconnect(dom *libvirt.Domain, peer string, flags libvirt.DomainMigrateFlags, still func() bool) error {
+func reconnect(resume func() error, still func() bool) error {
 	for end := time.Now().Add(notices); ; time.Sleep(50 * time.Millisecond) {
-		err := dom.MigrateToURI3(peer, &libvirt.DomainMigrateParameters{}, flags)
+		err := resume()
 		if err == nil || time.Now().After(end) || !still() {
 			return err
 		}

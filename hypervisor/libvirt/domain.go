@@ -198,20 +198,28 @@ func (d *domain) Do(ctx context.Context, act func(*libvirt.Domain) error) error 
 		return act(dom)
 	})
 	if k := backend.KindOf(err); err != nil && (k == hypervisor.Unknown || k == hypervisor.Transient) {
-		return d.halfStarted(ctx, err)
+		return d.stuck(ctx, err)
 	}
 	return err
 }
 
-// halfStarted adds to an error what may be the cause, where libvirt shows the domain as one that it is starting. A
-// libvirtd that was killed before it had noted the domain's process leaves it so: the next libvirtd starts nothing, and
-// lets nothing else be done with the domain, for ever.
-// Source: libvirt v9.0.0 src/qemu/qemu_process.c (qemuProcessReconnectHelper leaves a domain without a process alone).
-func (d *domain) halfStarted(ctx context.Context, err error) error {
+// stuck adds to an error what may be the cause, where libvirt lets nothing be done with the domain for ever:
+//   - It shows it as one that it is starting. A libvirtd that was killed before it had noted the domain's process leaves it so,
+//     and the next libvirtd starts nothing.
+//     Source: libvirt v9.0.0 src/qemu/qemu_process.c (qemuProcessReconnectHelper leaves a domain without a process alone).
+//   - It rests, and a post-copy of it was being recovered when it ended: libvirt 9.0 keeps that job.
+//     Source: docs/known-hypervisor-faults.md.
+func (d *domain) stuck(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statsTimeout)
 	defer cancel()
 	s, failed := conn.Ask(ctx, d.Node.Conn, func(c *conn.Connect) (observation, error) { return look(c, d.Name, false) })
-	if failed != nil || s.Run != runPausedStarting {
+	switch {
+	case failed != nil:
+		return err
+	case s.Run.Rests() && backend.KindOf(err) == hypervisor.Unknown:
+		return backend.Errorf(hypervisor.Unknown, "%w: the VM has ended; if it ended while its post-copy was recovered, libvirt keeps "+
+			"a job of it: restart libvirtd, which no VM notices", backend.Bare(err))
+	case s.Run != runPausedStarting:
 		return err
 	}
 	return backend.Errorf(backend.KindOf(err), "%w: libvirt says that it is starting the VM; if that lasts, its libvirtd was killed in a "+

@@ -23,6 +23,9 @@ const Unsure = unsure
 
 var Continues = continues
 
+// Reconnect is reconnect.
+var Reconnect = reconnect
+
 const (
 	Abandoned            = stageAbandoned
 	Abort                = stepAbort

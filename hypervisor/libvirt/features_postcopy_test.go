@@ -3,11 +3,16 @@
 package libvirt_test
 
 import (
+	"errors"
+	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/godwit-vm/godwit/hypervisor"
+	"github.com/godwit-vm/godwit/hypervisor/libvirt"
+	"github.com/godwit-vm/godwit/internal/testutil"
 )
 
 // postCopies starts a VM that runs at hostb and fetches from hosta what it lacks, which takes a while.
@@ -51,6 +56,73 @@ func TestAPostCopyIsBrokenUntilItHasRecovered(t *testing.T) {
 		t.Errorf("it goes on, and the VM is %v and unresolved", d.State)
 	}
 	w.arrives("job", vm.ID)
+	w.ends(hostb, vm.ID)
+}
+
+// libvirt is asked again until it recovers a post-copy, and no longer than there is one: the next one of the same VM
+// would be connected to the target of this one.
+func TestAPostCopyIsRecoveredWhileItCanBe(t *testing.T) {
+	refused := errors.New("refused")
+	for name, test := range map[string]struct {
+		refuses, until int // how often libvirt refuses, and how often there is still a post-copy after that
+		asked          int
+		err            error
+	}{
+		"at once":                       {0, 1000, 1, nil},
+		"when both sides have noticed":  {9, 1000, 10, nil},
+		"until the job has ended":       {1000, 3, 4, refused},
+		"until it has been long enough": {1000, 1000, 402, refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := 0
+				err := libvirt.Reconnect(func() error {
+					if asked++; asked > test.refuses {
+						return nil
+					}
+					return refused
+				}, func() bool { return asked <= test.until })
+				if asked != test.asked || !errors.Is(err, test.err) {
+					t.Errorf("it was asked %d times, want %d: %v", asked, test.asked, err)
+				}
+			})
+		})
+	}
+}
+
+// A VM is destroyed while libvirt tries to recover its post-copy. libvirt 9.0 then lets nothing be done with the domain until it
+// is restarted. The error says so, and after that the VM can be removed.
+func TestAVMIsDestroyedWhileItsPostCopyIsRecovered(t *testing.T) {
+	testutil.SampleLong(t, 3)
+	w := newTrial(t, nil)
+	if h, err := w.Host(hosta).Host(t.Context()); err != nil || !h.Abilities.Has(hypervisor.CanRecover) {
+		t.Skipf("this libvirt does not recover: %v", err)
+	}
+	vm := w.postCopies("job")
+	w.ResetLink()
+	w.CutLink()
+	w.Until(hosta, "job", hypervisor.JobBroken)
+	w.Adjust("job", hypervisor.Recover{Address: w.receive("job", vm)})
+	time.Sleep(time.Second) // libvirt waits for the other side
+	for _, n := range []name{hosta, hostb} {
+		w.virsh(n, "destroy", domainOf(vm.ID))
+		w.Eventually("it has ended on "+string(n), func() bool {
+			s := w.Domain(n, vm.ID).State
+			return s == hypervisor.Crashed || s == hypervisor.Shutoff
+		})
+	}
+	w.MendLink()
+	release := moved("job", vm.ID, hostb)
+	if err := w.Host(hosta).Do(t.Context(), vm.ID, release); errors.Is(err, hypervisor.Unknown) {
+		if !strings.Contains(err.Error(), "restart libvirtd") {
+			t.Errorf("it is not said what to do: %v", err)
+		}
+		w.KillDaemon(string(hosta))
+		w.StartDaemon(string(hosta))
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	w.Eventually("the source is removed", func() bool { return w.Host(hosta).Do(t.Context(), vm.ID, release) == nil })
 	w.ends(hostb, vm.ID)
 }
 
