@@ -19,7 +19,6 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/hypervisor/libvirt/internal/conn"
 	"github.com/godwit-vm/godwit/internal/backendtest"
-	"github.com/godwit-vm/godwit/internal/domxml"
 	"github.com/godwit-vm/godwit/internal/guest"
 	"github.com/godwit-vm/godwit/internal/libvirttest"
 	"github.com/godwit-vm/godwit/internal/testutil"
@@ -55,10 +54,7 @@ func newScene(t *testing.T, strict bool) *scene {
 	if why := libvirttest.Missing(); why != "" {
 		t.Skip(why)
 	}
-	accel := domxml.KVM
-	if !testutil.HasKVM() {
-		accel = domxml.QEMU
-	}
+	accel := accelerator()
 	s := &scene{Lab: libvirttest.Shared(t, libvirttest.Options{QuickLoss: true}), t: t, strict: strict,
 		dir: t.TempDir(), hosts: map[name]*backendtest.Host{}, eyes: map[name]*conn.Conn{}}
 	s.load = crashGuest.On(accel, testutil.QEMU())

@@ -30,19 +30,27 @@ func (w *trial) postCopies(j jobID) hypervisor.VM {
 	return vm
 }
 
-// The connection of a post-copy breaks, and its target cannot be reached for a while. libvirt tries to recover
-// it all that time, and the job is broken until it has.
-func TestAPostCopyIsBrokenUntilItHasRecovered(t *testing.T) {
-	w := newTrial(t, nil)
+// recovering breaks the connection of the post-copy of a VM, and has it recovered while the target is out of reach. It
+// skips the test where libvirt recovers none.
+func recovering(t *testing.T) (w *trial, vm hypervisor.VM, recovers hypervisor.Recover) {
+	t.Helper()
+	w = newTrial(t, nil)
 	if h, err := w.Host(hosta).Host(t.Context()); err != nil || !h.Abilities.Has(hypervisor.CanRecover) {
 		t.Skipf("this libvirt does not recover: %v", err)
 	}
-	vm := w.postCopies("job")
+	vm = w.postCopies("job")
 	w.ResetLink()
 	w.CutLink()
 	w.Until(hosta, "job", hypervisor.JobBroken)
-	recovers := hypervisor.Recover{Address: w.receive("job", vm)}
+	recovers = hypervisor.Recover{Address: w.receive("job", vm)}
 	w.Adjust("job", recovers)
+	return w, vm, recovers
+}
+
+// The connection of a post-copy breaks, and its target cannot be reached for a while. libvirt tries to recover
+// it all that time, and the job is broken until it has.
+func TestAPostCopyIsBrokenUntilItHasRecovered(t *testing.T) {
+	w, vm, recovers := recovering(t)
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if p, d := w.Progress(hosta, "job"), w.Domain(hosta, vm.ID); p.Status != hypervisor.JobBroken || !d.Unresolved {
 			t.Fatalf("while its target cannot be reached the job is %v, the VM %v, and unresolved: %v", p.Status, d.State,
@@ -94,15 +102,7 @@ func TestAPostCopyIsRecoveredWhileItCanBe(t *testing.T) {
 // is restarted. The error says so, and after that the VM can be removed.
 func TestAVMIsDestroyedWhileItsPostCopyIsRecovered(t *testing.T) {
 	testutil.SampleLong(t, 3)
-	w := newTrial(t, nil)
-	if h, err := w.Host(hosta).Host(t.Context()); err != nil || !h.Abilities.Has(hypervisor.CanRecover) {
-		t.Skipf("this libvirt does not recover: %v", err)
-	}
-	vm := w.postCopies("job")
-	w.ResetLink()
-	w.CutLink()
-	w.Until(hosta, "job", hypervisor.JobBroken)
-	w.Adjust("job", hypervisor.Recover{Address: w.receive("job", vm)})
+	w, vm, _ := recovering(t)
 	time.Sleep(time.Second) // libvirt waits for the other side
 	for _, n := range []name{hosta, hostb} {
 		w.virsh(n, "destroy", domainOf(vm.ID))
