@@ -246,14 +246,15 @@ func (d move) pauseGuest(ctx context.Context, f found, status hypervisor.JobStat
 	return d.Do(ctx, func(dom *libvirt.Domain) error { return dom.Suspend() })
 }
 
-// retune gives libvirt another limit. It takes none before it has begun.
+// retune gives libvirt another limit. libvirt takes one as soon as it has begun, and then gives QEMU those that the
+// job began with, some time later: when it has prepared the target. From then on it tells how much there is to send.
 func (d move) retune(ctx context.Context, f found, status hypervisor.JobStatus,
 	set func(*libvirt.Domain) error) error {
 	if err := over(status); err != nil {
 		return err
 	}
-	if !f.Observed.Sends {
-		return backend.Errorf(hypervisor.Transient, "libvirt has not begun yet")
+	if !f.Observed.Moving && f.Observed.Stats.DiskTotal == 0 {
+		return backend.Errorf(hypervisor.Transient, "libvirt has not begun to send yet")
 	}
 	return d.Do(ctx, set)
 }

@@ -112,9 +112,12 @@ func TestACapCapsAndIsOfOneJobOnly(t *testing.T) {
 	vm := w.vm(traveller, calm)
 	w.start(hosta, vm)
 
-	w.moving("changed", vm.ID, transferOptions{Bandwidth: slow})
-	w.Adjust("changed", hypervisor.SetBandwidth{Limit: slow / 2})
-	w.Eventually("the new cap is there", func() bool { return w.maxBandwidth() == slow/2 })
+	w.begin("changed", vm.ID, transferOptions{Bandwidth: slow})
+	w.Adjust("changed", hypervisor.SetBandwidth{Limit: slow / 2}) // libvirt still prepares the target
+	w.Until(hosta, "changed", hypervisor.JobActive)
+	if cap := w.maxBandwidth(); cap != slow/2 {
+		t.Errorf("the cap is %v, although it was changed to %v", cap, slow/2)
+	}
 	w.cancelled("changed", vm.ID)
 
 	const limit = 4 * hypervisor.Bandwidth(mib)

@@ -299,7 +299,7 @@ func TestASlowCallKeepsNoOtherWaiting(t *testing.T) {
 	lab := libvirttest.Shared(t, libvirttest.Options{})
 	before, sockets := goleak.IgnoreCurrent(), descriptors(t)
 	config := new(eventLog).config(lab)
-	config.Timeout = 2 * time.Second
+	config.Timeout = patience
 	c := open(t, config)
 	seen := map[*conn.Connect]bool{}
 	for range 4 {
@@ -336,7 +336,7 @@ func TestASlowCallKeepsNoOtherWaiting(t *testing.T) {
 func TestBegin(t *testing.T) {
 	lab, e := libvirttest.Shared(t, libvirttest.Options{}), new(eventLog)
 	config := e.config(lab)
-	config.Timeout = 3 * time.Second
+	config.Timeout = 10 * time.Second
 	c := open(t, config)
 	outcomes, wait := make(chan error, 10), make(chan bool)
 	for range 10 { // more than libvirtd serves on one connection
