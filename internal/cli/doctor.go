@@ -57,6 +57,7 @@ func DoctorCommand() *cobra.Command {
 		config := HostCheck{TLS: h.TLS, PSK: h.TLSPSK, Address: h.Address, Port: h.Port, Peers: peers,
 			Links:      withPort(links, h.Port),
 			Dirs:       []string{"/"},
+			Software:   h.Accelerator == "tcg",
 			Hypervisor: func(ctx context.Context) (string, error) { return software(ctx, h) }}
 		if h.Dir != "" {
 			config.Dirs = []string{h.Dir}

@@ -55,6 +55,8 @@ type HostCheck struct {
 	// Links are hosts that run ServeLink; MeasureFor is for how long bytes are sent to each. Default: 2 s.
 	Links      []string
 	MeasureFor time.Duration
+	// Software says that VMs are to run in software: without KVM they do as asked.
+	Software bool
 	// Hypervisor asks what runs VMs here: "QEMU 7.2.22, kvm".
 	Hypervisor func(context.Context) (string, error)
 	// Autostarted lists the domains that libvirtd starts when the host boots. Default: there is no libvirtd,
@@ -119,6 +121,9 @@ func (c *HostCheck) kvm() HostResult {
 	path := filepath.Join(c.Root, "dev/kvm")
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	switch {
+	case err != nil && c.Software:
+		return HostResult{"KVM", Warning, path + " is not used: VMs run in software, many times slower",
+			"use --accelerator kvm on a host that has it"}
 	case errors.Is(err, fs.ErrNotExist):
 		return HostResult{"KVM", Failed, path + " is not there: VMs run in software, many times slower",
 			"switch virtualisation on in the firmware, and load the module: modprobe kvm_intel or kvm_amd"}
