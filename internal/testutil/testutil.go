@@ -92,16 +92,25 @@ func Rounds(t testing.TB, short, long int) int {
 // Sample skips a test in the default tier unless it is one of a sample: one test in
 // n. The name of the test and the seed of property tests (RAPID_SEED, which make sets
 // from the commit) choose it, so that each commit tries other tests. The long tier runs
-// the rest. It is for suites whose every test starts real hypervisors.
+// the rest. It is for suites whose every test starts real hypervisors. Without KVM, guests run in software, which takes
+// several times as long: the sample is one in 2n.
 func Sample(t testing.TB, n uint32) {
 	t.Helper()
 	if !Sampled(t.Name(), n) {
-		t.Skipf("it is not in this commit's sample of one in %d; it runs %s", n, longNote)
+		t.Skipf("it is not in this commit's sample of one in %d; it runs %s", thinned(n), longNote)
 	}
 }
 
 // Sampled reports whether what has this name is of the sample that [Sample] speaks of.
-func Sampled(name string, n uint32) bool { return InLongTier() || drawn(name, n) }
+func Sampled(name string, n uint32) bool { return InLongTier() || drawn(name, thinned(n)) }
+
+// thinned is how many tests there are for one of the sample.
+func thinned(n uint32) uint32 {
+	if HasKVM() {
+		return n
+	}
+	return 2 * n
+}
 
 // drawn reports whether the seed of property tests draws what has this name, one in n.
 func drawn(name string, n uint32) bool {
