@@ -122,15 +122,21 @@ func (w *world) Cuts() {
 	w.Must(w.CutLink())
 }
 
-// answered asks for something; again, while the host says that it may succeed later: its link was cut, a process
-// has just ended, or the machine is so busy that the hypervisor does not answer in time.
+// answered asks for something; again, while the host says that it may succeed later, or that it does not know what
+// became of it: its link was cut, a process has just ended, or the machine is so busy that the hypervisor does not
+// answer in time.
 func (w *world) answered(ask func() error) error {
 	err := ask()
-	for waited := time.Duration(0); waited < w.Within && errors.Is(err, hypervisor.Transient); waited += tick {
+	for waited := time.Duration(0); waited < w.Within && unsettled(err); waited += tick {
 		w.Pass(tick)
 		err = ask()
 	}
 	return err
+}
+
+// unsettled reports whether an error says that the same is to be asked again.
+func unsettled(err error) bool {
+	return errors.Is(err, hypervisor.Transient) || errors.Is(err, hypervisor.Unknown)
 }
 
 // Do gives commands that must succeed.
@@ -276,11 +282,11 @@ func (w *world) Stays(job hypervisor.JobID, ends hypervisor.JobStatus) {
 	w.Sound(source)
 }
 
-// Adjust changes a job at its source, which must succeed.
+// Adjust changes a job at its source, which must succeed once the transfer is set up.
 func (w *world) Adjust(job hypervisor.JobID, adjustments ...hypervisor.Adjustment) {
 	w.T.Helper()
 	for _, a := range adjustments {
-		if err := w.HV[source].Adjust(w.Ctx, job, a); err != nil {
+		if err := w.answered(func() error { return w.HV[source].Adjust(w.Ctx, job, a) }); err != nil {
 			w.T.Fatalf("%T: %v; %s", a, err, w)
 		}
 	}

@@ -52,7 +52,8 @@ type Hypervisor interface {
 	Progress(context.Context, JobID) (Progress, error)
 	// Adjust changes a job that is running on this host as its source. It answers NotFound for a
 	// job that this host does not send, and for one that it receives; Conflict when the job has
-	// ended; Invalid for a limit that is none; and Invalid, or Unsupported, for nil. A refused
+	// ended; Transient while the transfer is set up, if its hypervisor takes no other limits then;
+	// Invalid for a limit that is none; and Invalid, or Unsupported, for nil. A refused
 	// adjustment changes nothing, and the job goes on.
 	Adjust(context.Context, JobID, Adjustment) error
 

@@ -126,7 +126,7 @@ func TestAMigrationHasEveryOption(t *testing.T) {
 // (EPIPE). The VM then runs on at its source, and is moved again, as an agent would.
 func (l *lab) moveWith(j job, vm hypervisor.VM, way [2]name, o options) job {
 	l.T.Helper()
-	l.repeats("the migration begins", func() error {
+	l.Repeat("the migration begins", func() error {
 		address, err := l.Host(way[1]).Receive(l.T.Context(), hypervisor.Incoming{Job: j, VM: vm})
 		if err != nil {
 			return err

@@ -1,7 +1,6 @@
 package qmp_test
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -33,28 +32,13 @@ type (
 // start runs a VM on a host, and waits until its guest beats.
 func (l *lab) start(n name, vm hypervisor.VM) {
 	l.T.Helper()
-	l.repeats("the VM is started", func() error {
-		return l.Host(n).Do(l.T.Context(), vm.ID, hypervisor.Start{VM: vm})
-	})
-}
-
-// repeats does what may be repeated until it is done, as an agent does: on a busy machine a
-// QEMU may take longer to answer than its host waits.
-func (l *lab) repeats(what string, do func() error) {
-	l.T.Helper()
-	testutil.Eventually(l.T, what, func() error {
-		err := do()
-		if err != nil && !errors.Is(err, hypervisor.Transient) {
-			return testutil.Stop(err)
-		}
-		return err
-	})
+	l.Do(n, vm.ID, hypervisor.Start{VM: vm})
 }
 
 // begin opens a target on n2 for what runs, or rests, on n1, and begins to send.
 func (l *lab) begin(j job, id vmid, o options) {
 	l.T.Helper()
-	l.repeats("the migration begins", func() error { return l.send(j, id, o) })
+	l.Repeat("the migration begins", func() error { return l.send(j, id, o) })
 }
 
 // send is begin, and answers what Migrate does.
@@ -69,7 +53,7 @@ func (l *lab) send(j job, id vmid, o options) error {
 func (l *lab) receive(j job, vm hypervisor.VM) hypervisor.Address {
 	l.T.Helper()
 	var address hypervisor.Address
-	l.repeats("the target is opened", func() (err error) {
+	l.Repeat("the target is opened", func() (err error) {
 		address, err = l.Host("n2").Receive(l.T.Context(), hypervisor.Incoming{Job: j, VM: vm})
 		return err
 	})

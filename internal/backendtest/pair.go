@@ -25,23 +25,21 @@ type Pair struct {
 func (p *Pair) Do(n hypervisor.HostName, vm hypervisor.VMID, commands ...hypervisor.Command) {
 	p.T.Helper()
 	for _, c := range commands {
-		p.answered(func() error { return p.Host(n).Do(p.T.Context(), vm, c) })
+		p.Repeat(fmt.Sprintf("%T of %s is done", c, vm), func() error { return p.Host(n).Do(p.T.Context(), vm, c) })
 	}
 }
 
-// answered asks until the answer is not Transient, which a busy host may give to anything.
-func (p *Pair) answered(ask func() error) {
+// Repeat asks a host until it is done, as an agent does: every method may be repeated, and a busy host may answer to
+// anything that it is to be asked again, or that it does not know whether it was done.
+func (p *Pair) Repeat(what string, ask func() error) {
 	p.T.Helper()
-	err := testutil.Poll(p.T.Context(), testutil.DefaultLimit, func() error {
+	testutil.Eventually(p.T, what, func() error {
 		err := ask()
-		if err != nil && !errors.Is(err, hypervisor.Transient) {
+		if err != nil && !errors.Is(err, hypervisor.Transient) && !errors.Is(err, hypervisor.Unknown) {
 			return testutil.Stop(err)
 		}
 		return err
 	})
-	if err != nil {
-		p.T.Fatal(err)
-	}
 }
 
 // Refuses gives a host a command that must fail with a kind, and with words.
@@ -69,14 +67,14 @@ func Refused(t testing.TB, err error, k hypervisor.Kind, words ...string) {
 // Adjust changes a job that the source sends.
 func (p *Pair) Adjust(j hypervisor.JobID, a hypervisor.Adjustment) {
 	p.T.Helper()
-	p.answered(func() error { return p.Host(p.Source).Adjust(p.T.Context(), j, a) })
+	p.Repeat(fmt.Sprintf("%T of %s is done", a, j), func() error { return p.Host(p.Source).Adjust(p.T.Context(), j, a) })
 }
 
 // Domain returns what a host says of a VM.
 func (p *Pair) Domain(n hypervisor.HostName, vm hypervisor.VMID) hypervisor.Domain {
 	p.T.Helper()
 	var d hypervisor.Domain
-	p.answered(func() (err error) {
+	p.Repeat("host "+string(n)+" says how "+string(vm)+" is", func() (err error) {
 		d, err = p.Host(n).Domain(p.T.Context(), vm)
 		return err
 	})
@@ -87,7 +85,7 @@ func (p *Pair) Domain(n hypervisor.HostName, vm hypervisor.VMID) hypervisor.Doma
 func (p *Pair) Progress(n hypervisor.HostName, j hypervisor.JobID) hypervisor.Progress {
 	p.T.Helper()
 	var at hypervisor.Progress
-	p.answered(func() (err error) {
+	p.Repeat("host "+string(n)+" says how "+string(j)+" goes", func() (err error) {
 		at, err = p.Host(n).Progress(p.T.Context(), j)
 		return err
 	})
