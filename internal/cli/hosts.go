@@ -14,7 +14,6 @@ import (
 
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/client"
-	"github.com/godwit-vm/godwit/migration/placement"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -221,17 +220,26 @@ func hostLabelCommand(f *sessionFlags) *cobra.Command {
 	return &cobra.Command{Use: "label HOST KEY=VALUE…", Short: "Set labels; KEY= removes one",
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			labels := placement.Labels{}
-			for _, text := range args[1:] {
-				key, value, found := strings.Cut(text, "=")
-				if !found || key == "" {
-					return fmt.Errorf("%q is not a label: write zone=a, or zone= to delete the label", text)
-				}
-				labels[key] = value
+			labels, err := parseLabels(args[1:])
+			if err != nil {
+				return err
 			}
 			return f.once(c, func(ctx context.Context, d *session) error {
-				h, err := d.Label(ctx, hostName(args[0]), labels)
+				h, err := d.LabelHost(ctx, hostName(args[0]), labels)
 				return d.saidHost(ctx, h, err)
 			})
 		}}
+}
+
+// parseLabels reads labels: "zone=a", and "zone=" for one that is to be removed.
+func parseLabels(words []string) (map[string]string, error) {
+	labels := map[string]string{}
+	for _, word := range words {
+		key, value, found := strings.Cut(word, "=")
+		if !found || key == "" {
+			return nil, fmt.Errorf("%q is not a label: write zone=a, or zone= to delete the label", word)
+		}
+		labels[key] = value
+	}
+	return labels, nil
 }

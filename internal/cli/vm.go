@@ -32,6 +32,7 @@ func vmCommand() *cobra.Command {
 		vmStopCommand(&f), vmDeleteCommand(&f), vmReleaseCommand(&f),
 		vmVerb(&f, "start", "Start a VM", (*client.Client).StartVM),
 		vmAttachCommand(&f), vmDetachCommand(&f), vmMoveDiskCommand(&f), vmSnapshotCommand(&f), vmConsoleCommand(&f), vmRenameCommand(&f),
+		vmLabelCommand(&f),
 		vmVerb(&f, "pause", "Pause a VM's guest, which keeps its memory", (*client.Client).PauseVM),
 		vmVerb(&f, "resume", "Resume a VM's guest that was paused", (*client.Client).ResumeVM),
 		vmVerb(&f, "reboot", "Reboot a VM's guest", (*client.Client).RebootVM),
@@ -253,6 +254,24 @@ func diskSizes(words []string) (map[string]hypervisor.Bytes, error) {
 		sizes[name] = size
 	}
 	return sizes, nil
+}
+
+const vmLabelHelp = `Set labels of a VM; KEY= removes one. Migration policies select VMs by their labels: godwit explain
+policy says which policy a VM gets. A migration that has begun keeps the options that it has.`
+
+func vmLabelCommand(f *sessionFlags) *cobra.Command {
+	return &cobra.Command{Use: "label VM KEY=VALUE…", Short: "Set labels; KEY= removes one",
+		Long: vmLabelHelp, Args: cobra.MinimumNArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			labels, err := parseLabels(args[1:])
+			if err != nil {
+				return err
+			}
+			return f.once(c, func(ctx context.Context, d *session) error {
+				v, err := d.LabelVM(ctx, client.ID(args[0]), labels)
+				return d.said(ctx, v, err)
+			})
+		}}
 }
 
 func vmDeleteCommand(f *sessionFlags) *cobra.Command {

@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -203,20 +204,20 @@ func (d *Client) Adopt(ctx context.Context, name hypervisor.HostName, id, by str
 	})
 }
 
-// Label sets labels of a host; an empty value removes one.
-func (d *Client) Label(ctx context.Context, name hypervisor.HostName, labels placement.Labels) (
+// LabelHost sets labels of a host; an empty value removes one.
+func (d *Client) LabelHost(ctx context.Context, name hypervisor.HostName, labels placement.Labels) (
 	*store.Host, error) {
 	return d.changeHost(ctx, name, func(h *store.Host) error {
-		next := placement.Labels{}
-		for k, v := range h.Labels {
-			next[k] = v
-		}
-		for k, v := range labels {
-			if next[k] = v; v == "" {
-				delete(next, k)
-			}
-		}
-		h.Labels = next
+		h.Labels = labelled(h.Labels, labels)
 		return nil
 	})
+}
+
+// labelled is a copy of labels with changes; an empty value removes a label.
+func labelled[M ~map[string]string](labels, changes M) M {
+	next := M{}
+	maps.Copy(next, labels)
+	maps.Copy(next, changes)
+	maps.DeleteFunc(next, func(_, value string) bool { return value == "" })
+	return next
 }

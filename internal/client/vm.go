@@ -14,6 +14,7 @@ import (
 	"github.com/godwit-vm/godwit/hypervisor"
 	"github.com/godwit-vm/godwit/internal/backend"
 	"github.com/godwit-vm/godwit/inventory"
+	"github.com/godwit-vm/godwit/migration"
 	"github.com/godwit-vm/godwit/store"
 )
 
@@ -342,6 +343,15 @@ func (d *Client) ResizeVM(ctx context.Context, id hypervisor.VMID, to Size) (*st
 		vm, err := to.enlarge(what, v.VM)
 		v.VM = vm
 		return err
+	})
+}
+
+// LabelVM sets labels of a VM, by which migration policies select it; an empty value removes one. A migration
+// that has begun keeps the options that it has.
+func (d *Client) LabelVM(ctx context.Context, id hypervisor.VMID, labels migration.Labels) (*store.VM, error) {
+	return d.changeVM(ctx, id, "label", func(v *store.VM) error {
+		v.Labels = labelled(v.Labels, labels)
+		return nil
 	})
 }
 
