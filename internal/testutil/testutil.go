@@ -57,8 +57,8 @@ const longNote = "in the long tier (" + LongKey + "=1)"
 // InLongTier reports whether the long tier runs.
 func InLongTier() bool { return os.Getenv(LongKey) != "" }
 
-// everything reports whether the long tier runs what costs most, too, and not a sample of it.
-func everything() bool { return os.Getenv(LongKey) == "all" }
+// Everything reports whether the long tier runs what costs most, too, and not a sample of it.
+func Everything() bool { return os.Getenv(LongKey) == "all" }
 
 // Long skips a test that belongs to the long tier.
 func Long(t testing.TB) {
@@ -130,7 +130,7 @@ func SampleLong(t testing.TB, n uint32) {
 }
 
 // LongSampled reports whether what has this name is of the sample that [SampleLong] speaks of.
-func LongSampled(name string, n uint32) bool { return everything() || drawn(name, n) }
+func LongSampled(name string, n uint32) bool { return Everything() || drawn(name, n) }
 
 // Emulated skips a test of software emulation in the default tier of a machine that has
 // KVM: the long tier runs it.
