@@ -114,7 +114,7 @@ var adjustments = []trial{
 				hypervisor.SetDowntime{Limit: -1}, hypervisor.SetBandwidth{Limit: -1}} {
 				w.Refused(w.HV[source].Adjust(w.Ctx, job, a), hypervisor.Invalid)
 			}
-			w.Adjust(job, hypervisor.SetBandwidth{})
+			w.Uncap(job)
 			w.Arrives(job, hypervisor.Running)
 		}},
 	{Name: "no adjustment is none", Needs: needSlow, Run: func(w *world) {
@@ -131,7 +131,7 @@ var adjustments = []trial{
 			if m := w.Progress(source, job).Mode; m != hypervisor.PausedCopy {
 				w.T.Fatalf("the mode is %v", m)
 			}
-			w.Adjust(job, hypervisor.SetBandwidth{})
+			w.Uncap(job)
 			w.Arrives(job, hypervisor.Running)
 			w.Sound(target)
 		}},
@@ -144,7 +144,7 @@ var adjustments = []trial{
 				return
 			}
 			w.UntilState(source, theVM, hypervisor.Running)
-			w.Adjust(job, hypervisor.SetBandwidth{})
+			w.Uncap(job)
 			w.Arrives(job, hypervisor.Running)
 			w.Sound(target)
 		}},
@@ -155,7 +155,7 @@ var adjustments = []trial{
 				return
 			}
 			w.UntilState(source, theVM, hypervisor.Paused)
-			w.Adjust(job, hypervisor.SetBandwidth{})
+			w.Uncap(job)
 			w.Arrives(job, hypervisor.Paused)
 			w.Do(target, theVM, hypervisor.Unpause{})
 			w.UntilState(target, theVM, hypervisor.Running)
@@ -169,7 +169,8 @@ var adjustments = []trial{
 			job := w.Begin(move{VM: vm,
 				Options: hypervisor.TransferOptions{Bandwidth: w.Slow}})
 			w.UntilStatus(source, job, hypervisor.JobActive)
-			w.Adjust(job, hypervisor.PauseGuest{}, hypervisor.SetBandwidth{})
+			w.Adjust(job, hypervisor.PauseGuest{})
+			w.Uncap(job)
 			w.Arrives(job, hypervisor.Running)
 			w.Sound(target)
 		}},
@@ -210,7 +211,7 @@ var adjustments = []trial{
 		}
 		w.Refused(w.HV[source].Adjust(w.Ctx, job, hypervisor.StartPostCopy{}), want)
 		w.States(hypervisor.Running, hypervisor.Receiving)
-		w.Adjust(job, hypervisor.SetBandwidth{})
+		w.Uncap(job)
 		w.Arrives(job, hypervisor.Running)
 	}},
 	{Name: "a job that never was is not found", Run: func(w *world) {

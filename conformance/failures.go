@@ -174,14 +174,14 @@ var cuts = []trial{
 				w.Skip(fmt.Sprintf("the link was cut for %v, because the machine is busy, and the "+
 					"hypervisors give a peer up after %v", time.Since(began), w.PeerTimeout))
 			}
-			w.Adjust(job, hypervisor.SetBandwidth{})
+			w.Uncap(job)
 			w.Arrives(job, hypervisor.Running)
 			w.Sound(target)
 		}},
 	{Name: "a link that is lost around the switch-over leaves one VM, or one that is resolved",
 		Needs: needLink | needSlow, Run: func(w *world) {
 			job := w.Slowly(move{})
-			w.Adjust(job, hypervisor.SetBandwidth{})
+			w.Uncap(job)
 			w.Until("the source stops", func() bool {
 				return !w.Domain(source, theVM).State.Executes()
 			})
@@ -194,7 +194,7 @@ var cuts = []trial{
 			job, began := w.Slowly(move{}), time.Now()
 			w.Adjust(job, hypervisor.PauseGuest{})
 			w.Cuts()
-			w.Adjust(job, hypervisor.SetBandwidth{})
+			w.Uncap(job)
 			w.Rest()
 			w.Until("the job is active, or given up", func() bool {
 				return w.Progress(source, job).Status == hypervisor.JobActive || outlasted(w, began)
@@ -471,7 +471,7 @@ var crowds = []trial{
 			}
 			return nil
 		})
-		w.Adjust(job, hypervisor.SetBandwidth{})
+		w.Uncap(job)
 		w.Arrives(job, hypervisor.Running)
 		w.Sound(target)
 	}},

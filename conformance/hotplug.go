@@ -103,7 +103,7 @@ var hotplugs = []trial{
 		}
 		w.Refuses(hypervisor.Conflict, source, theVM,
 			hypervisor.Resize{VM: larger(vm, hypervisor.DIMMUnit, 1)})
-		w.Adjust(job, hypervisor.SetBandwidth{})
+		w.Uncap(job)
 		w.Arrives(job, hypervisor.Running)
 	}},
 }

@@ -36,7 +36,7 @@ var moves = []trial{
 			w.UntilStatus(source, job, hypervisor.JobActive)
 			began := w.Progress(source, job).Started
 			w.Must(w.HV[source].Migrate(w.Ctx, out))
-			w.Adjust(job, hypervisor.SetBandwidth{})
+			w.Uncap(job)
 			w.Arrives(job, hypervisor.Running)
 			w.Must(w.HV[source].Migrate(w.Ctx, out))
 			w.States(hypervisor.HandedOver, hypervisor.Running)

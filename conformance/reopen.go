@@ -81,7 +81,7 @@ var reopenings = []trial{
 			job := w.Slowly(move{})
 			finds(w, source)
 			w.UntilStatus(source, job, hypervisor.JobActive)
-			w.Adjust(job, hypervisor.SetBandwidth{})
+			w.Uncap(job)
 			w.Arrives(job, hypervisor.Running)
 			w.Sound(target)
 		}},
@@ -89,14 +89,14 @@ var reopenings = []trial{
 		Needs: needReopen | needSlow, Run: func(w *world) {
 			job := w.Slowly(move{})
 			finds(w, source, target)
-			w.Adjust(job, hypervisor.SetBandwidth{})
+			w.Uncap(job)
 			w.Arrives(job, hypervisor.Running)
 			w.Sound(target)
 		}},
 	{Name: "a migration that ends while its host is closed has ended well",
 		Needs: needReopen | needSlow, Run: func(w *world) {
 			job := w.Slowly(move{})
-			w.Adjust(job, hypervisor.SetBandwidth{})
+			w.Uncap(job)
 			w.Reopens(source, target)
 			w.Arrives(job, hypervisor.Running)
 			w.Sound(target)
@@ -105,7 +105,7 @@ var reopenings = []trial{
 		Needs: needReopen | needSlow, Run: func(w *world) {
 			job := w.Slowly(move{Hold: true})
 			w.Reopens(target)
-			w.Adjust(job, hypervisor.SetBandwidth{})
+			w.Uncap(job)
 			w.Arrives(job, hypervisor.Received)
 			w.Rest()
 			w.States(hypervisor.HandedOver, hypervisor.Received)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,9 +33,12 @@ const (
 // isDaemon marks the commands that run until a signal ends them.
 const isDaemon = "daemon"
 
-// grace is how long an interrupted command may take to print what it has. Planners are pure, and
-// do not see the interruption.
-const grace = 2 * time.Second
+// How long an interrupted command may take to print what it has: planners are pure, and do not see the
+// interruption. A sweep ends the worlds that it has begun, which takes a busy machine some time.
+const (
+	grace        = 2 * time.Second
+	graceOfSweep = time.Minute
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -70,11 +74,12 @@ func rootCommand() *cobra.Command {
 func run(ctx context.Context, args []string) int {
 	root := rootCommand()
 	root.SetArgs(args)
-	ended := make(chan struct{})
+	ended, sweeps := make(chan struct{}), new(atomic.Bool)
 	defer close(ended)
+	ctx = cli.ToldOfSweeps(ctx, sweeps)
 	root.PersistentPreRun = func(c *cobra.Command, _ []string) {
 		if c.Annotations[isDaemon] == "" {
-			context.AfterFunc(ctx, func() { cutOff(ended) })
+			context.AfterFunc(ctx, func() { cutOff(ended, sweeps) })
 		}
 	}
 	c, err := root.ExecuteContextC(ctx)
@@ -88,10 +93,14 @@ func run(ctx context.Context, args []string) int {
 }
 
 // cutOff ends the process unless the interrupted command ends by itself.
-func cutOff(ended <-chan struct{}) {
+func cutOff(ended <-chan struct{}, sweeps *atomic.Bool) {
+	limit := grace
+	if sweeps.Load() {
+		limit = graceOfSweep
+	}
 	select {
 	case <-ended:
-	case <-time.After(grace):
+	case <-time.After(limit):
 		fmt.Fprintln(os.Stderr, "godwit: interrupted: no result yet")
 		os.Exit(exitInterrupted)
 	}

@@ -43,7 +43,7 @@ func TestADirectMigrationIsLedByThisProcess(t *testing.T) {
 	vm := w.vm(traveller, calm)
 	w.start(hosta, vm)
 	w.begin("live", vm.ID, transferOptions{Bandwidth: hypervisor.Bandwidth(mib)})
-	w.Adjust("live", hypervisor.SetBandwidth{})
+	w.Uncap("live")
 	w.arrives("live", vm.ID)
 	w.ends(hostb, vm.ID)
 

@@ -80,7 +80,7 @@ func TestPostCopyThatWasOnlyNotedIsBegun(t *testing.T) {
 	vm := w.vm(traveller, swift)
 	w.dies("job", vm, true, func(j *libvirt.Job) { j.PostCopied = true })
 	w.Becomes(hostb, vm.ID, hypervisor.Running)
-	w.Adjust("job", hypervisor.SetBandwidth{})
+	w.Uncap("job")
 	if p := w.arrives("job", vm.ID); p.Mode != hypervisor.PostCopy {
 		t.Errorf("it went by %v", p.Mode)
 	}
@@ -99,6 +99,6 @@ func TestAPauseThatWasOnlyNotedIsAskedForAgain(t *testing.T) {
 	if p := w.Progress(hosta, "job"); p.Mode != hypervisor.PausedCopy {
 		t.Errorf("with its guest paused it goes by %v", p.Mode)
 	}
-	w.Adjust("job", hypervisor.SetBandwidth{})
+	w.Uncap("job")
 	w.arrives("job", vm.ID)
 }

@@ -257,7 +257,7 @@ func TestPostCopyKeepsTheCap(t *testing.T) {
 		t.Errorf("in post-copy the new cap is %v, want %v", got, slow/2)
 	}
 	began := time.Now()
-	w.Adjust("job", hypervisor.SetBandwidth{})
+	w.Uncap("job")
 	p := w.arrives("job", vm.ID)
 	t.Logf("with the cap lifted it took %v", time.Since(began))
 	if p.Mode != hypervisor.PostCopy {

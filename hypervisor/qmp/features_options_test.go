@@ -331,7 +331,7 @@ func TestACapIsChangedWhileDisksAreCopied(t *testing.T) {
 		hypervisor.Invalid) {
 		t.Errorf("a limit that is none: %v", err)
 	}
-	l.Adjust("job", hypervisor.SetBandwidth{})
+	l.Uncap("job")
 	l.Until("n1", "job", hypervisor.JobSucceeded)
 	l.sound("n2", vm.ID)
 	l.afterwards("job", vm.ID, contents)
@@ -398,7 +398,7 @@ func TestAVMThatIsOlderThanItsHostTakesOneConnection(t *testing.T) {
 		if several := l.enabled("n1", vm.ID, "multifd"); several == newer {
 			t.Errorf("newer host: %v, several connections: %v", newer, several)
 		}
-		l.Adjust("job", hypervisor.SetBandwidth{})
+		l.Uncap("job")
 		l.Until("n1", "job", hypervisor.JobSucceeded)
 		l.arrives("job", vm.ID)
 	}

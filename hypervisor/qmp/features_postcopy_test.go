@@ -247,7 +247,7 @@ func TestPostCopyKeepsTheCap(t *testing.T) {
 	if p := l.Progress("n1", "job"); p.Status.Final() {
 		t.Errorf("with a cap of half a MiB/s it is over: %+v", p)
 	}
-	l.Adjust("job", hypervisor.SetBandwidth{})
+	l.Uncap("job")
 	l.arrives("job", vm.ID)
 }
 

@@ -70,6 +70,18 @@ func (p *Pair) Adjust(j hypervisor.JobID, a hypervisor.Adjustment) {
 	p.Repeat(fmt.Sprintf("%T of %s is done", a, j), func() error { return p.Host(p.Source).Adjust(p.T.Context(), j, a) })
 }
 
+// Uncap lifts the cap of a job that was capped to be looked at. It may have ended by then.
+func (p *Pair) Uncap(j hypervisor.JobID) {
+	p.T.Helper()
+	p.Repeat("the cap of "+string(j)+" is lifted", func() error {
+		err := p.Host(p.Source).Adjust(p.T.Context(), j, hypervisor.SetBandwidth{})
+		if errors.Is(err, hypervisor.Conflict) && p.Progress(p.Source, j).Status.Final() {
+			return nil
+		}
+		return err
+	})
+}
+
 // Domain returns what a host says of a VM.
 func (p *Pair) Domain(n hypervisor.HostName, vm hypervisor.VMID) hypervisor.Domain {
 	p.T.Helper()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 
 	"github.com/godwit-vm/godwit/internal/sweep"
 )
@@ -76,9 +77,21 @@ func (p *Plan) simulateShard(ctx context.Context, out io.Writer) (err error) {
 	return nil
 }
 
+// sweepsKey is the key of what ToldOfSweeps puts into a context.
+type sweepsKey struct{}
+
+// ToldOfSweeps returns a context of commands that set sweeps when one has begun a sweep. When the context ends, the
+// sweep ends the worlds that it has begun, and prints what is complete.
+func ToldOfSweeps(ctx context.Context, sweeps *atomic.Bool) context.Context {
+	return context.WithValue(ctx, sweepsKey{}, sweeps)
+}
+
 func (p *Plan) simulate(ctx context.Context, sample func(*sweep.Sample) error) error {
 	bar := newProgress(len(p.shard.Worlds(p.run.Worlds())))
 	defer bar.done()
+	if sweeps, ok := ctx.Value(sweepsKey{}).(*atomic.Bool); ok {
+		sweeps.Store(true)
+	}
 	s := sweep.Sweep{Run: p.run, Shard: p.shard, Load: p.Scenario, Sample: sample, Tick: bar.tick}
 	return s.Simulate(ctx)
 }

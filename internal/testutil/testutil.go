@@ -93,20 +93,29 @@ func Rounds(t testing.TB, short, long int) int {
 // n. The name of the test and the seed of property tests (RAPID_SEED, which make sets
 // from the commit) choose it, so that each commit tries other tests. The long tier runs
 // the rest. It is for suites whose every test starts real hypervisors. Without KVM, guests run in software, which takes
-// several times as long: the sample is one in 2n.
+// several times as long: the sample is one in 2n, and the long tier runs one in four; GODWIT_LONG=all runs all of them.
 func Sample(t testing.TB, n uint32) {
 	t.Helper()
-	if !Sampled(t.Name(), n) {
-		t.Skipf("it is not in this commit's sample of one in %d; it runs %s", thinned(n), longNote)
+	switch {
+	case Sampled(t.Name(), n):
+	case InLongTier():
+		t.Skipf("no KVM here: it is not in this commit's sample of one in %d; GODWIT_LONG=all runs it", oneIn(n))
+	default:
+		t.Skipf("it is not in this commit's sample of one in %d; it runs %s", oneIn(n), longNote)
 	}
 }
 
 // Sampled reports whether what has this name is of the sample that [Sample] speaks of.
-func Sampled(name string, n uint32) bool { return InLongTier() || drawn(name, thinned(n)) }
+func Sampled(name string, n uint32) bool { return drawn(name, oneIn(n)) }
 
-// thinned is how many tests there are for one of the sample.
-func thinned(n uint32) uint32 {
-	if HasKVM() {
+// oneIn is how many tests there are for one of the sample.
+func oneIn(n uint32) uint32 {
+	switch kvm := HasKVM(); {
+	case Everything() || InLongTier() && kvm:
+		return 1
+	case InLongTier():
+		return min(n, 4)
+	case kvm:
 		return n
 	}
 	return 2 * n

@@ -89,6 +89,7 @@ func Start(t testing.TB, resources ...string) *Server {
 	}
 	s := &Server{Programs: dir, Kubectl: filepath.Join(dir, "kubectl"), Environment: &envtest.Environment{
 		BinaryAssetsDirectory: dir, CRDDirectoryPaths: resources, ErrorIfCRDPathMissing: true,
+		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: testutil.Limit(2 * time.Minute)},
 		ControlPlaneStartTimeout: testutil.Limit(2 * time.Minute), ControlPlaneStopTimeout: testutil.Limit(time.Minute)}}
 	s.audit(t)
 	if s.Admin, err = s.Environment.Start(); err != nil {
