@@ -61,9 +61,11 @@ func TestADirectMigrationTakesLongerThanACall(t *testing.T) {
 	testutil.Long(t) // because no limit is short enough to wait for, and enough for a start on a busy machine
 	limit := testutil.Limit(20 * time.Second)
 	w := apart(t, func(c *libvirt.Config) { c.Timeout = limit })
-	vm := w.vm(traveller, restless)
+	large := calm
+	large.Fill = 2 * int64(limit/time.Second) << 20 // it takes twice the limit
+	vm := w.vm(traveller, large)
 	w.start(hosta, vm)
-	w.moving("live", vm.ID, transferOptions{Bandwidth: slow})
+	w.moving("live", vm.ID, transferOptions{Bandwidth: hypervisor.Bandwidth(mib)})
 	time.Sleep(limit + time.Second)
 	w.Adjust("live", hypervisor.SetBandwidth{})
 	w.arrives("live", vm.ID)
