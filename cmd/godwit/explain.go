@@ -87,7 +87,7 @@ func targetCommand() *cobra.Command {
 		Long:  explainHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := noStore(c); err != nil {
+			if err := orStore(c, &f.inventory); err != nil {
 				return err
 			}
 			f.forced, f.filtered = c.Flags().Changed("force"), c.Flags().Changed("filters")
@@ -95,7 +95,8 @@ func targetCommand() *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.inventory, "inventory", "", "the `FILE`, or the URL of a store, that describes hosts and VMs")
+	flags.StringVar(&f.inventory, "inventory", "", "the `FILE`, or the URL of a store, that describes hosts and VMs;\n"+
+		"default: the store of --store")
 	flags.StringVar(&f.vm, "vm", "", "the `VM`: name, or namespace/name")
 	flags.StringVar(&f.host, "host", "", "request this `HOST`")
 	flags.BoolVar(&f.force, "force", false, "override soft constraints: policy and capacity")
@@ -107,10 +108,13 @@ func targetCommand() *cobra.Command {
 	return c
 }
 
-// noStore refuses --store, which godwit explain has: these commands read an inventory.
-func noStore(c *cobra.Command) error {
-	if c.Flags().Changed("store") {
-		return errors.New("--store does nothing here: name the store with --inventory URL")
+// orStore takes the store that --store or $GODWIT_STORE names where --inventory names none.
+func orStore(c *cobra.Command, inventory *string) error {
+	switch store := c.Flags().Lookup("store"); {
+	case *inventory == "":
+		*inventory = store.Value.String()
+	case store.Changed:
+		return errors.New("--inventory and --store both name a fleet: give one of them")
 	}
 	return nil
 }
@@ -118,7 +122,7 @@ func noStore(c *cobra.Command) error {
 // explain reads an inventory, asks about one VM, and prints the answer.
 func explain(ctx context.Context, out io.Writer, f *explainFlags) error {
 	if f.inventory == "" || f.vm == "" {
-		return errors.New("--inventory and --vm are required: see godwit help explain destination")
+		return errors.New("--vm, and --inventory or --store, are required: see godwit help explain destination")
 	}
 	config, err := f.config()
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/godwit-vm/godwit/migration"
 )
 
-const policyHelp = `Explain which migration policy a VM gets, and why, from a file and without a store.
-The inventory is a fleet in any format that godwit help convert lists, or a scenario.
+const policyHelp = `Explain which migration policy a VM gets, and why.
+The inventory is a fleet in any format that godwit help convert lists, the URL of a store, or a scenario.
 
 Of the policies that match, the one with the most labels wins; then the one with more labels on the
 VM; then the smaller name. A policy can select on the VM's host and on the target of its migration,
@@ -57,14 +57,15 @@ func policyCommand() *cobra.Command {
 		Long:  policyHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := noStore(c); err != nil {
+			if err := orStore(c, &f.inventory); err != nil {
 				return err
 			}
 			return f.explain(c.OutOrStdout())
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.inventory, "inventory", "", "the `FILE`, or the URL of a store, that describes VMs and policies")
+	flags.StringVar(&f.inventory, "inventory", "", "the `FILE`, or the URL of a store, that describes VMs and policies;\n"+
+		"default: the store of --store")
 	flags.StringVar(&f.vm, "vm", "", "the `VM`: name, or namespace/name")
 	flags.StringVar(&f.to, "to", "", "the target `HOST` of its migration")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object instead of a table")
@@ -75,7 +76,7 @@ func policyCommand() *cobra.Command {
 // explain reads an inventory and prints which policy a VM gets.
 func (f *policyFlags) explain(out io.Writer) error {
 	if f.inventory == "" || f.vm == "" {
-		return errors.New("--inventory and --vm are required: see godwit help explain policy")
+		return errors.New("--vm, and --inventory or --store, are required: see godwit help explain policy")
 	}
 	s, err := f.fleet.Read(f.inventory, os.Stderr)
 	if err != nil {
