@@ -122,28 +122,36 @@ func (w *world) Cuts() {
 	w.Must(w.CutLink())
 }
 
-// answered asks for something; again, while the host says that it may succeed later, or that it does not know what
-// became of it: its link was cut, a process has just ended, or the machine is so busy that the hypervisor does not
-// answer in time.
+// answered asks for something; again, while the host says that it may succeed later: its link was cut, a process
+// has just ended, or the machine is so busy that the hypervisor does not answer in time.
 func (w *world) answered(ask func() error) error {
-	err := ask()
-	for waited := time.Duration(0); waited < w.Within && unsettled(err); waited += tick {
-		w.Pass(tick)
-		err = ask()
-	}
-	return err
+	return w.repeated(ask, hypervisor.Transient)
 }
 
-// unsettled reports whether an error says that the same is to be asked again.
-func unsettled(err error) bool {
-	return errors.Is(err, hypervisor.Transient) || errors.Is(err, hypervisor.Unknown)
+// done is answered for what changes something, of which a busy host may also say that it does not know whether it was
+// done: every method may be repeated.
+func (w *world) done(do func() error) error {
+	return w.repeated(do, hypervisor.Transient, hypervisor.Unknown)
+}
+
+// repeated repeats something while its error is of one of these kinds.
+func (w *world) repeated(do func() error, kinds ...hypervisor.Kind) error {
+	again := func(err error) bool {
+		return slices.ContainsFunc(kinds, func(k hypervisor.Kind) bool { return errors.Is(err, k) })
+	}
+	err := do()
+	for waited := time.Duration(0); waited < w.Within && again(err); waited += tick {
+		w.Pass(tick)
+		err = do()
+	}
+	return err
 }
 
 // Do gives commands that must succeed.
 func (w *world) Do(s side, id hypervisor.VMID, commands ...hypervisor.Command) {
 	w.T.Helper()
 	for _, c := range commands {
-		if err := w.answered(func() error { return w.HV[s].Do(w.Ctx, id, c) }); err != nil {
+		if err := w.done(func() error { return w.HV[s].Do(w.Ctx, id, c) }); err != nil {
 			w.T.Fatalf("%T: %v; %s", c, err, w)
 		}
 	}
@@ -286,7 +294,7 @@ func (w *world) Stays(job hypervisor.JobID, ends hypervisor.JobStatus) {
 func (w *world) Adjust(job hypervisor.JobID, adjustments ...hypervisor.Adjustment) {
 	w.T.Helper()
 	for _, a := range adjustments {
-		if err := w.answered(func() error { return w.HV[source].Adjust(w.Ctx, job, a) }); err != nil {
+		if err := w.done(func() error { return w.HV[source].Adjust(w.Ctx, job, a) }); err != nil {
 			w.T.Fatalf("%T: %v; %s", a, err, w)
 		}
 	}
@@ -295,7 +303,7 @@ func (w *world) Adjust(job hypervisor.JobID, adjustments ...hypervisor.Adjustmen
 // Uncap lifts the cap of a job that was capped to be looked at. It may have ended by then.
 func (w *world) Uncap(job hypervisor.JobID) {
 	w.T.Helper()
-	w.Must(w.answered(func() error {
+	w.Must(w.done(func() error {
 		err := w.HV[source].Adjust(w.Ctx, job, hypervisor.SetBandwidth{})
 		if errors.Is(err, hypervisor.Conflict) && w.Progress(source, job).Status.Final() {
 			return nil

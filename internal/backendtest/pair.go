@@ -29,17 +29,27 @@ func (p *Pair) Do(n hypervisor.HostName, vm hypervisor.VMID, commands ...hypervi
 	}
 }
 
-// Repeat asks a host until it is done, as an agent does: every method may be repeated, and a busy host may answer to
-// anything that it is to be asked again, or that it does not know whether it was done.
-func (p *Pair) Repeat(what string, ask func() error) {
+// Repeat does what may be repeated, as [Persist] does, and wants it to succeed.
+func (p *Pair) Repeat(what string, do func() error) {
 	p.T.Helper()
-	testutil.Eventually(p.T, what, func() error {
+	if err := Persist(do); err != nil {
+		p.T.Fatalf("waited until %s: %v", what, err)
+	}
+}
+
+// answered asks until the answer is not Transient, which a busy host may give to anything.
+func (p *Pair) answered(ask func() error) {
+	p.T.Helper()
+	err := testutil.Poll(p.T.Context(), testutil.DefaultLimit, func() error {
 		err := ask()
-		if err != nil && !errors.Is(err, hypervisor.Transient) && !errors.Is(err, hypervisor.Unknown) {
+		if err != nil && !errors.Is(err, hypervisor.Transient) {
 			return testutil.Stop(err)
 		}
 		return err
 	})
+	if err != nil {
+		p.T.Fatal(err)
+	}
 }
 
 // Refuses gives a host a command that must fail with a kind, and with words.
@@ -86,7 +96,7 @@ func (p *Pair) Uncap(j hypervisor.JobID) {
 func (p *Pair) Domain(n hypervisor.HostName, vm hypervisor.VMID) hypervisor.Domain {
 	p.T.Helper()
 	var d hypervisor.Domain
-	p.Repeat("host "+string(n)+" says how "+string(vm)+" is", func() (err error) {
+	p.answered(func() (err error) {
 		d, err = p.Host(n).Domain(p.T.Context(), vm)
 		return err
 	})
@@ -97,7 +107,7 @@ func (p *Pair) Domain(n hypervisor.HostName, vm hypervisor.VMID) hypervisor.Doma
 func (p *Pair) Progress(n hypervisor.HostName, j hypervisor.JobID) hypervisor.Progress {
 	p.T.Helper()
 	var at hypervisor.Progress
-	p.Repeat("host "+string(n)+" says how "+string(j)+" goes", func() (err error) {
+	p.answered(func() (err error) {
 		at, err = p.Host(n).Progress(p.T.Context(), j)
 		return err
 	})
